@@ -420,7 +420,7 @@ def out_sharding_of(where: Any, what: str, new: bool = False) -> NamedSharding |
     """Return the sharding that a user gave as `out_sharding`, over the Explicit axes of a mesh.
 
     ValueError unless it is over the mesh in force, if there is one, but for `reshard`. If there is
-    none, that of a `new` array does not say which devices a program is for.
+    none, that of a `new` array does not say which devices a program is for, which has one.
     """
     if where is None or isinstance(where, (NamedSharding, PartitionSpec)):
         found = sharding_of(where, what)
@@ -435,7 +435,7 @@ def out_sharding_of(where: Any, what: str, new: bool = False) -> NamedSharding |
                     "the mesh in force, or go to another mesh with jax.sharding.reshard."
                 )
         _check_explicit(found, what)
-        if new and context.empty:
+        if new and context.empty and not (found.mesh.size == 1 and found.mesh.explicit_axes):
             return NamedSharding(found.mesh.abstract_mesh, found.spec)
         return found
     raise TypeError(

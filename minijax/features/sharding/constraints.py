@@ -280,7 +280,7 @@ def _(x, *, dst_sharding, free):
     mesh = mesh_of(mesh, own._device_assignment)
     where = NamedSharding(mesh, spec.update(partitions=parts))
     if not isinstance(mesh, Mesh):
-        check_size(x.aval.update(sharding=where), own._device_assignment)
+        check_size(x.aval.update(sharding=where), own._device_assignment, mesh)
     if (
         sums_open(where) and getattr(own, "mesh", None) != where.mesh
     ):  # the results are over one mesh

@@ -57,14 +57,17 @@ def split_as(x: Any, where: Any, name: str = "reshard", *, new: bool = True) -> 
     """
     if where is None:
         return x
-    where = out_sharding_of(where, name, new and explicit_of(get_aval(x)) is None)
+    known, eager = explicit_of(get_aval(x)), local.context.trace is eval_trace
+    new = new and known is None
+    where = out_sharding_of(where, name, new)
     if where.mesh.empty:  # the sharding of a type says so
         return x
-    if local.context.trace is eval_trace and not where.mesh.explicit_axes:
-        return put_array(x, where)
     if not where.mesh.explicit_axes:
-        return constrained(x, where)
-    if where.explicit_part(np.ndim(x)) == explicit_of(get_aval(x)):
+        if new and get_abstract_mesh().empty:  # nothing says over which devices
+            return x
+        return put_array(x, where) if eager else constrained(x, where)
+    placed = new and (eager or isinstance(where.mesh, Mesh))
+    if where.explicit_part(np.ndim(x)) == known and not placed:
         return x
     return reshard_p.bind(x, dst_sharding=where, free=False)
 

@@ -242,9 +242,11 @@ def check_manual(aval: Any, where: Any) -> None:
             )
 
 
-def check_size(aval: Any, devices: Sequence[Any]) -> None:
-    """ValueError unless the mesh of a type has as many places as a program has devices."""
-    size = explicit_of(aval).mesh.size if explicit_of(aval) is not None else len(devices)
+def check_size(aval: Any, devices: Sequence[Any], mesh: Any = None) -> None:
+    """ValueError unless a mesh, that of a type, has as many places as a program has devices."""
+    if mesh is None and explicit_of(aval) is not None:
+        mesh = explicit_of(aval).mesh
+    size = len(devices) if mesh is None else mesh.size
     if size != len(devices):
         raise ValueError(
             f"Length of device assignment {len(devices)} is not equal to the size of the mesh {size} "

@@ -217,7 +217,7 @@ COLLECTIVES += "\n" + "\n".join(
     program.format(call)
     for call in (
         "lax.pcast(a, 'x', to='varying')", "lax.pcast(a, 'x', to='reduced')", "lax.pcast(a, (), to='varying')", "lax.psum(a, ())",
-        "lax.pmean(a, ())", "lax.pmax(a, ())", "lax.all_gather(a, ())", "lax.psum_scatter(a, ())", "lax.axis_index(())", "lax.pvary(a, ())",
+        "lax.pmean(a, ())", "lax.pmax(a, ())", "lax.all_gather(a, ())", "lax.psum_scatter(a, ())", "lax.axis_index(())",
     )
     for program in (
         "(lambda a: {})(A1)", "jit(lambda a: {})(A1)", "jax.make_jaxpr(lambda a: {})(A1).out_avals", "jax.eval_shape(lambda a: {}, A1)",

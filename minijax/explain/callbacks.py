@@ -12,6 +12,7 @@ from minijax.arguments.functions import fun_name
 from minijax.core.effects import ordered_types
 from minijax.core.primitive import Primitive
 from minijax.explain.literals import dtype_text, literal, tree_text, tuple_text
+from minijax.lax.buffer_callbacks import buffer_callback_p
 from minijax.lax.callbacks import io_callback_p, pure_callback_p
 from minijax.lax.debug_callbacks import debug_callback_p, debug_print_p, inspect_sharding_p
 
@@ -45,8 +46,12 @@ def _arguments(tree: Any, operands: Sequence[str]) -> list[str] | None:
         return None
 
 
+def _results(avals: Sequence[Any]) -> list[str]:
+    return [f"jax.ShapeDtypeStruct({a.shape}, {dtype_text(a.dtype)})" for a in avals]
+
+
 def _returned(avals: Sequence[Any]) -> str:
-    return tuple_text(f"jax.ShapeDtypeStruct({a.shape}, {dtype_text(a.dtype)})" for a in avals)
+    return tuple_text(_results(avals))
 
 
 def _given(options: dict[str, Any]) -> list[str]:
@@ -67,6 +72,32 @@ def _calls(function: str, *options: str) -> Callable[..., str]:
         return f"{function}({', '.join([named, _returned(result_avals), *args, *given])})"
 
     return rule
+
+
+def _buffer_callback(
+    body, eqn, operands, *, callback, in_tree, out_tree, result_avals, input_output_aliases, **params,
+):  # fmt: skip
+    called, args = callback, _arguments(in_tree, operands)
+    try:
+        outs = tree_text(out_tree.unflatten(map(_Operand, _results(result_avals))), _operand)
+    except Exception:  # a container that holds no texts
+        outs = None
+    if args is None or outs is None:
+        called, outs, args = _flat(callback, in_tree, out_tree), _returned(result_avals), operands
+    aliases = dict(input_output_aliases) or None
+    given = _given({"input_output_aliases": aliases, **params})
+    made = ", ".join([body.module.callback(called, fun_name(callback)), outs, *given])
+    return f"jax.tree.leaves(buffer_callback({made})({', '.join(args)}))"
+
+
+def _flat(callback: Callable, in_tree: Any, out_tree: Any) -> Callable:
+    """`callback`, called with the leaves of its results and of its arguments."""
+
+    def called(context, outs, *leaves):
+        args, kwargs = in_tree.unflatten(leaves)
+        callback(context, out_tree.unflatten(outs), *args, **kwargs)
+
+    return called
 
 
 def _debug_callback(body, eqn, operands, *, callback, effect, partitioned):
@@ -115,6 +146,7 @@ def _inspect_sharding(body, eqn, operands, *, callback):
 
 
 RULES: dict[Primitive, Callable] = {
+    buffer_callback_p: _buffer_callback,
     debug_callback_p: _debug_callback,
     debug_print_p: _debug_print,
     inspect_sharding_p: _inspect_sharding,

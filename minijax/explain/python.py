@@ -36,7 +36,18 @@ __all__ = ["Source", "to_python"]
 
 # Levels of rules of functions that rules call: each rule of `odeint` calls `odeint` on a larger system.
 _RULES_IN_RULES = 1
-_TAKEN = {*keyword.kwlist, "callbacks", "constants", "io_callback", "jax", "jnp", "lax", "np", "pl"}
+_TAKEN = {
+    *keyword.kwlist,
+    "buffer_callback",
+    "callbacks",
+    "constants",
+    "io_callback",
+    "jax",
+    "jnp",
+    "lax",
+    "np",
+    "pl",
+}
 
 
 class Source(str):
@@ -644,6 +655,8 @@ def _last_name(module: Module) -> str:
 def _whole(module: Module, library: str) -> str:
     code = "\n\n".join(module.definitions)
     head = ["import minijax as jax", "import numpy as np"]
+    if "buffer_callback(" in code:
+        head.append("from minijax.experimental.buffer_callback import buffer_callback")
     if "io_callback(" in code:
         head.append("from minijax.experimental import io_callback")
     if "checkpoint_name(" in code:

@@ -2,6 +2,7 @@
 
 import importlib
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core.primitives
@@ -354,6 +355,48 @@ def _ordered(m, tell):
     return run
 
 
+class _Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def _buffers(m, tell):
+    module = importlib.import_module(f"{m.__name__}.experimental.buffer_callback")
+    like = lambda *shape: m.ShapeDtypeStruct(shape, np.float32)
+
+    def call(f, results, **options):
+        return module.buffer_callback(f, results, **options)
+
+    def two(context, out, x, *, by):
+        tell("two", np.asarray(by[0]).tolist())
+        np.asarray(out["sum"])[...] = np.asarray(x).sum()
+        np.asarray(out["all"][0])[...] = np.asarray(x) * np.asarray(by[0])
+
+    def doubled(context, out, x):
+        tell("doubled", np.asarray(x).tolist())
+        np.asarray(out)[...] = np.asarray(x) * 2
+
+    def exchanged(context, out, pair):
+        np.asarray(out.first)[...] = np.asarray(pair.second)
+        np.asarray(out.second)[...] = np.asarray(pair.first)
+
+    def increased(context, out, x):
+        np.asarray(out)[...] += 1
+
+    def run(x):
+        y = call(two, {"sum": like(), "all": (like(*x.shape),)})(x, by=[x[0]])
+        pair = call(exchanged, _Pair(like(*x.shape), like()))(_Pair(y["sum"], y["all"][0]))
+        call(doubled, like(*x.shape), has_side_effect=True)(pair.first)
+        written = call(increased, like(*x.shape), input_output_aliases={0: 0})(x + 1)
+        mapped = [
+            m.vmap(call(doubled, like(), vmap_method=method))(x)
+            for method in ("sequential", "broadcast_all")
+        ]
+        return y, pair, written, mapped
+
+    return run
+
+
 def _gradient(m, tell):
     @m.custom_jvp
     def f(x):
@@ -393,7 +436,7 @@ def _prints(m, tell):
 
 
 CALLBACKS = {
-    "values": _calls, "in order": _ordered, "under grad": _gradient, "prints": _prints,
+    "buffers": _buffers, "values": _calls, "in order": _ordered, "under grad": _gradient, "prints": _prints,
     **{f"mapped {method}": _mapped_calls(method) for method in
        ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")},
 }  # fmt: skip

@@ -11,12 +11,12 @@ from typing import Any
 from minijax.arguments.functions import fun_name
 from minijax.core.effects import ordered_types
 from minijax.core.primitive import Primitive
-from minijax.explain.literals import dtype_text, literal, tree_text, tuple_text
+from minijax.explain.literals import Operand, literal, operand, struct_text, tree_text, tuple_text
 from minijax.lax.buffer_callbacks import buffer_callback_p
 from minijax.lax.callbacks import io_callback_p, pure_callback_p
 from minijax.lax.debug_callbacks import debug_callback_p, debug_print_p, inspect_sharding_p
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "arguments"]
 
 # NumPy's own print options, which the text need not name.
 _PRINT_OPTIONS = {
@@ -26,28 +26,18 @@ _PRINT_OPTIONS = {
 }  # fmt: skip
 
 
-class _Operand(str):
-    """The text of a leaf of the arguments."""
-
-
-def _operand(leaf: Any) -> str:
-    if type(leaf) is not _Operand:
-        raise TypeError(type(leaf))
-    return leaf
-
-
-def _arguments(tree: Any, operands: Sequence[str]) -> list[str] | None:
+def arguments(tree: Any, operands: Sequence[str]) -> list[str] | None:
     """The texts of the arguments of a call; None where they hold containers without a text."""
     try:
-        args, kwargs = tree.unflatten(map(_Operand, operands))
-        found = [tree_text(x, _operand) for x in args]
-        return found + [f"{name}={tree_text(kwargs[name], _operand)}" for name in kwargs]
+        args, kwargs = tree.unflatten(map(Operand, operands))
+        found = [tree_text(x, operand) for x in args]
+        return found + [f"{name}={tree_text(kwargs[name], operand)}" for name in kwargs]
     except Exception:  # a container that holds no texts
         return None
 
 
 def _results(avals: Sequence[Any]) -> list[str]:
-    return [f"jax.ShapeDtypeStruct({a.shape}, {dtype_text(a.dtype)})" for a in avals]
+    return list(map(struct_text, avals))
 
 
 def _returned(avals: Sequence[Any]) -> str:
@@ -64,7 +54,7 @@ def _calls(function: str, *options: str) -> Callable[..., str]:
     """The rule of a callback that has results."""
 
     def rule(body, eqn, operands, *, callback, result_avals, **params):
-        called, args = callback.callback_func, _arguments(callback.in_tree, operands)
+        called, args = callback.callback_func, arguments(callback.in_tree, operands)
         if args is None:
             called, args = callback, list(operands)
         given = _given({name: params[name] for name in ("sharding", *options)})
@@ -77,9 +67,9 @@ def _calls(function: str, *options: str) -> Callable[..., str]:
 def _buffer_callback(
     body, eqn, operands, *, callback, in_tree, out_tree, result_avals, input_output_aliases, **params,
 ):  # fmt: skip
-    called, args = callback, _arguments(in_tree, operands)
+    called, args = callback, arguments(in_tree, operands)
     try:
-        outs = tree_text(out_tree.unflatten(map(_Operand, _results(result_avals))), _operand)
+        outs = tree_text(out_tree.unflatten(map(Operand, _results(result_avals))), operand)
     except Exception:  # a container that holds no texts
         outs = None
     if args is None or outs is None:
@@ -113,9 +103,7 @@ def _debug_print(
     texts = list(operands)
     for place, value in static_args:
         texts.insert(place, literal(value))
-    args = _arguments(in_tree, texts)
-    if args is None:
-        raise NotImplementedError("to_python: debug.print of a container with a class of its own.")
+    args = body.module.arguments(in_tree, texts)
     unused = has_placeholders and _unused(fmt, args)
     options = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": unused}
     function = "print" if logging_record is None else "log"

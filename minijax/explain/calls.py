@@ -1,23 +1,45 @@
 """Calls of public functions that apply one primitive, as data.
 
 A primitive whose name and params are those of a function of `lax` or `lax.linalg` needs no entry.
+What begins with a name of `IMPORTS` is imported where the text has it.
 A template is given the operands by position, `args` (all of them), the params by name, and `out` (the
 type of the first result). `{args[1:]}` is the tuple of all operands but the first.
 """
 
 from minijax import lax
+from minijax.explain.progressing import begin_p
 from minijax.features.checkpoint.policies import name_p
+from minijax.features.custom_rules.custom_vjp import custom_lin_p
+from minijax.features.hijax.primitives import linearized_p
 from minijax.features.sharding.constraints import reshard_p
-from minijax.lax.casts import pvary_p
+from minijax.features.sharding.memory_layouts import layout_constraint_p
+from minijax.lax.block_scaled import scaled_matmul_p
+from minijax.lax.casts import (
+    preduced_p,
+    pvary_p,
+    reduced_vary_p,
+    unreduced_psum_p,
+    vary_unreduced_p,
+)
 from minijax.lax.collective_movement import reduce_scatter_p
 from minijax.lax.cumulative import logaddexp_p
-from minijax.lax.gathers import all_gather_invariant_p
+from minijax.lax.gathers import (
+    all_gather_invariant_p,
+    all_gather_reduced_p,
+    unreduced_reduce_scatter_p,
+)
 from minijax.lax.linalg.definite import cholesky_p
 from minijax.lax.linalg.hermitian import eigh_p
+from minijax.lax.linalg.orthogonal import geqp3_p, geqrf_p
 from minijax.lax.parallel import psum_invariant_p
 from minijax.lax.prng import random_clone_p, random_unwrap_p, random_wrap_p
+from minijax.lax.ragged_dot import scaled_dot_p
 from minijax.lax.random_gamma import random_gamma_p
 from minijax.lax.reductions import greatest, least
+from minijax.lax.refs import empty2_p
+from minijax.lax.shard_alike import shard_alike_p
+from minijax.lax.sparse import bcoo, bcoo_dot, bcoo_order, bcsr, matrices
+from minijax.lax.sparse.solve import spsolve_p
 from minijax.transforms.primitives import add_any_p
 
 TEMPLATES = {
@@ -28,6 +50,10 @@ TEMPLATES = {
     ),
     all_gather_invariant_p: (
         "lax.all_gather({0}, {axis_name}, axis={all_gather_dimension}, tiled={tiled}, to='invariant')"
+    ),
+    all_gather_reduced_p: (
+        "lax.all_gather({0}, {axis_name}, axis_index_groups={axis_index_groups}, "
+        "axis={all_gather_dimension}, tiled={tiled}, to='reduced')"
     ),
     lax.and_p: "lax.bitwise_and({0}, {1})",
     lax.argmax_p: "lax.argmax({0}, {axes[0]}, {index_dtype})",
@@ -46,7 +72,13 @@ TEMPLATES = {
         "sort_eigenvalues={sort_eigenvalues}, subset_by_index={subset_by_index}, "
         "implementation={algorithm})"
     ),
+    geqp3_p: (
+        "(lambda qr, r, p: (jnp.swapaxes(qr[0], -1, -2), p + 1, qr[1]))"
+        "(*jax.scipy.linalg.qr({0}, mode='raw', pivoting=True))"
+    ),
+    geqrf_p: "(lambda h, taus: (jnp.swapaxes(h, -1, -2), taus))(*jnp.linalg.qr({0}, mode='raw'))",
     lax.iota_p: "lax.broadcasted_iota({dtype}, {shape}, {dimension})",
+    layout_constraint_p: "with_layout_constraint({0}, {layout})",
     logaddexp_p: "jnp.logaddexp({0}, {1})",
     name_p: "checkpoint_name({0}, {name})",
     lax.not_p: "lax.bitwise_not({0})",
@@ -54,6 +86,7 @@ TEMPLATES = {
     lax.or_p: "lax.bitwise_or({0}, {1})",
     lax.pmax_p: "lax.pmax({0}, {axes}, axis_index_groups={axis_index_groups})",
     lax.pmin_p: "lax.pmin({0}, {axes}, axis_index_groups={axis_index_groups})",
+    preduced_p: "lax.pcast({0}, {axes}, to='reduced')",
     lax.psum_p: "lax.psum({0}, {axes}, axis_index_groups={axis_index_groups})",
     psum_invariant_p: "lax.psum({0}, {axes})",
     pvary_p: "lax.pcast({0}, {axes}, to='varying')",
@@ -65,12 +98,28 @@ TEMPLATES = {
         "axis_index_groups={axis_index_groups}, tiled={tiled})"
     ),
     lax.regularized_incomplete_beta_p: "lax.betainc({0}, {1}, {2})",
+    reduced_vary_p: "lax.pcast({0}, {axes}, to='varying')",
     reshard_p: "jax.sharding.reshard({0}, {dst_sharding})",
+    scaled_dot_p: (
+        "lax.scaled_dot({0}, {1}, lhs_scale={2}, rhs_scale={3}, "
+        "dimension_numbers={dimension_numbers}, preferred_element_type={preferred_element_type})"
+    ),
+    scaled_matmul_p: (
+        "jax.nn.scaled_matmul({0}, {1}, {2}, {3}, preferred_element_type={preferred_element_type})"
+    ),
+    shard_alike_p: "shard_alike({0}, {1})",
     lax.sharding_constraint_p: "lax.with_sharding_constraint({0}, {sharding})",
     lax.sort_p: (
         "lax.sort({args}, dimension={dimension}, is_stable={is_stable}, num_keys={num_keys})"
     ),
+    spsolve_p: "sparse.linalg.spsolve({0}, {1}, {2}, {3}, tol={tol}, reorder={reorder})",
     lax.stack_p: "lax.stack({args}, {axis})",
+    unreduced_psum_p: "lax.psum({0}, {axes})",
+    unreduced_reduce_scatter_p: (
+        "lax.psum_scatter({0}, {axis_name}, scatter_dimension={scatter_dimension}, "
+        "axis_index_groups={axis_index_groups}, tiled={tiled})"
+    ),
+    vary_unreduced_p: "lax.pcast({0}, {axes}, to='unreduced')",
     lax.xor_p: "lax.bitwise_xor({0}, {1})",
 }
 
@@ -89,13 +138,63 @@ WINDOWS = {
     lax.reduce_window_sum_p: ("add", lambda dtype: dtype.type(0)),
 }
 
-# Primitives without a public function of their own whose params are upstream's.
+# Primitives that are bound, with the module that has them: their params are upstream's.
 BOUND = {
-    lax.eq_to_p, lax.le_to_p, lax.lt_to_p, random_gamma_p, lax.select_and_gather_add_p,
-    lax.select_and_scatter_add_p, lax.threefry2x32_p,
+    **dict.fromkeys(
+        (
+            lax.eq_to_p, lax.le_to_p, lax.lt_to_p, empty2_p, random_gamma_p,
+            lax.select_and_gather_add_p, lax.select_and_scatter_add_p, lax.threefry2x32_p,
+        ),
+        "primitives",
+    ),
+    **dict.fromkeys(
+        (
+            bcoo.bcoo_extract_p, bcoo.bcoo_fromdense_p, bcoo.bcoo_todense_p, bcoo.bcoo_transpose_p,
+            bcoo_dot.bcoo_dot_general_p, bcoo_dot.bcoo_dot_general_sampled_p,
+            bcoo_dot.bcoo_spdot_general_p, bcoo_order.bcoo_sort_indices_p,
+            bcoo_order.bcoo_sum_duplicates_p, bcsr.bcsr_dot_general_p, bcsr.bcsr_extract_p,
+            bcsr.bcsr_fromdense_p, bcsr.bcsr_todense_p, matrices.coo_fromdense_p,
+            matrices.coo_matmat_p, matrices.coo_matvec_p, matrices.coo_todense_p,
+            matrices.csr_fromdense_p, matrices.csr_matmat_p, matrices.csr_matvec_p,
+            matrices.csr_todense_p,
+        ),
+        "sparse",
+    ),
 }  # fmt: skip
+
+# Primitives that the text takes from `callbacks`, with the reason.
+OPAQUE = {
+    begin_p: "the wrapper that shows progress has no function for its parts",
+    custom_lin_p: "the linear part of a custom_vjp call, which the transforms alone make",
+    linearized_p: "the linear part of a primitive of a library, which the transforms alone make",
+}
 
 # Params that follow from the operands, or that change no value.
 IMPLIED = {
     "accuracy", "axis_size", "input_dtype", "update_consts", "update_jaxpr", "_split_transpose",
 }  # fmt: skip
+
+# Imports by the names that need them.
+IMPORTS = {
+    "Format": "from minijax.experimental.layout import Format",
+    "Layout": "from minijax.experimental.layout import Layout",
+    "boxes": "from minijax.experimental import boxes",
+    "buffer_callback": "from minijax.experimental.buffer_callback import buffer_callback",
+    "checkify": "from minijax.experimental import checkify",
+    "checkpoint_name": "from minijax.ad_checkpoint import checkpoint_name",
+    "compute_on2": "from minijax.experimental.compute_on import compute_on2",
+    "custom_partitioning": (
+        "from minijax.experimental.custom_partitioning import custom_partitioning"
+    ),
+    "export": "from minijax import export",
+    "fused": "from minijax.experimental.fused import fused",
+    "io_callback": "from minijax.experimental import io_callback",
+    "pl": "from minijax.experimental import pallas as pl",
+    "pltpu": "from minijax.experimental.pallas import tpu as pltpu",
+    "primitives": "from minijax.extend.core import primitives",
+    "set_xla_metadata": "from minijax.experimental.xla_metadata import set_xla_metadata",
+    "shard_alike": "from minijax.experimental.shard_alike import shard_alike",
+    "sparse": "from minijax.experimental import sparse",
+    "with_layout_constraint": "from minijax.experimental.layout import with_layout_constraint",
+    "xla_metadata_call": "from minijax.experimental.scheduling_groups import xla_metadata_call",
+}

@@ -11,7 +11,7 @@ from minijax.transforms.make_jaxpr import make_jaxpr
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, spread_tangents, zero_tangent
 
-__all__ = ["jvp_program", "rule_key", "vjp_program"]
+__all__ = ["jvp_program", "rule_key", "structs", "vjp_program"]
 
 
 def _is_still(aval: Any) -> bool:
@@ -42,7 +42,7 @@ def jvp_program(rule: Any, program: ClosedJaxpr) -> tuple[ClosedJaxpr, list[bool
         return [*outs, *kept]
 
     steps = [a.to_tangent_aval() for a, m in zip(avals, moving, strict=True) if m]
-    return make_jaxpr(flat)(*_structs([*avals, *steps])), moving, out_moving
+    return make_jaxpr(flat)(*structs([*avals, *steps])), moving, out_moving
 
 
 def vjp_program(
@@ -56,7 +56,7 @@ def vjp_program(
         kept[:] = [info]
         return [*outs, *residuals]
 
-    first = make_jaxpr(forward)(*_structs(program.in_avals))
+    first = make_jaxpr(forward)(*structs(program.in_avals))
     results = len(program.out_avals)
     held = first.out_avals[results:]
     cts = [aval.to_tangent_aval() for aval in program.out_avals]
@@ -68,7 +68,7 @@ def vjp_program(
         given[:] = [not (ct is None or isinstance(ct, Zero)) for ct in found]
         return [ct for ct, some in zip(found, given, strict=True) if some]
 
-    second = make_jaxpr(backward)(*_structs([*held, *cts]))
+    second = make_jaxpr(backward)(*structs([*held, *cts]))
     return first, second, given
 
 
@@ -76,7 +76,7 @@ def _with_zeros(avals: Any, values: Any) -> list[Any]:
     return [zero_tangent(a) if _is_still(a) else x for a, x in zip(avals, values, strict=True)]
 
 
-def _structs(avals: Any) -> list[Any]:
+def structs(avals: Any) -> list[Any]:
     return [
         ShapeDtypeStruct(a.shape, a.dtype, weak_type=getattr(a, "weak_type", False)) for a in avals
     ]

@@ -11,10 +11,42 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core.primitive import Primitive
+from minijax.features.sharding.memory import MemorySpace
+from minijax.lax.linalg import EighImplementation, EigImplementation, SvdAlgorithm
+from minijax.lax.pallas import specs
 from minijax.lax.prng import PRNGImpl
-from minijax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from minijax.lax.sparse.info import SparseInfo
+from minijax.lax.sparse.matrices import COOInfo
+from minijax.runtime.layouts import Format, Layout
+from minijax.runtime.platforms import Device
+from minijax.sharding import (
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    SingleDeviceSharding,
+)
 
-__all__ = ["Text", "dtype_text", "literal", "tree_text", "tuple_text"]
+# Classes whose public names are not those of `lax`.
+_PUBLIC: dict[type, str] = {
+    COOInfo: "sparse.coo.COOInfo",
+    EigImplementation: "lax.linalg.EigImplementation",
+    EighImplementation: "lax.linalg.EighImplementation",
+    Format: "Format",
+    Layout: "Layout",
+    MemorySpace: "jax.memory.Space",
+    specs.Blocked: "pl.Blocked",
+    specs.BoundedSlice: "pl.BoundedSlice",
+    specs.CostEstimate: "pl.CostEstimate",
+    specs.Element: "pl.Element",
+    specs.MemorySpace: "pl.MemorySpace",
+    SparseInfo: "sparse.util.SparseInfo",
+    SvdAlgorithm: "lax.linalg.SvdAlgorithm",
+}
+
+__all__ = [
+    "Operand", "Text", "array_text", "dtype_text", "literal", "operand", "struct_text", "tree_text", "tuple_text",
+]  # fmt: skip
 
 MOST_ELEMENTS = 64  # of an array that is written out
 
@@ -57,6 +89,21 @@ def tree_text(tree: Any, write: Callable[[Any], str]) -> str:
     return write(tree)
 
 
+class Operand(str):
+    """The text of a leaf of a tree."""
+
+
+def operand(leaf: Any) -> str:
+    """The text of a leaf that is an `Operand`; TypeError for another container."""
+    if type(leaf) is not Operand:
+        raise TypeError(type(leaf))
+    return leaf
+
+
+def struct_text(aval: Any) -> str:
+    return f"jax.ShapeDtypeStruct({aval.shape}, {dtype_text(aval.dtype)})"
+
+
 def dtype_text(dtype: Any) -> str:
     if dtype == dtypes.float0:
         return "jax.dtypes.float0"
@@ -95,13 +142,25 @@ def _fields(value: Any) -> dict[str, Any] | None:
     return names and {name: getattr(value, name) for name in names}
 
 
+def _public(kind: type) -> str | None:
+    """The public name of a class."""
+    own = f"lax.{kind.__name__}" if getattr(lax, kind.__name__, None) is kind else None
+    if kind.__module__ == "minijax.experimental.pallas.tpu":
+        return f"pltpu.{kind.__name__}"
+    return _PUBLIC.get(kind, own)
+
+
+def _device(device: Any) -> str:
+    return f"jax.devices()[{device.id}]"
+
+
 def _mesh(mesh: Any) -> str:
     types = tuple_text(f"jax.sharding.AxisType.{kind.name}" for kind in mesh.axis_types)
     if isinstance(mesh, AbstractMesh):
         return (
             f"jax.sharding.AbstractMesh({mesh.axis_sizes}, {mesh.axis_names}, axis_types={types})"
         )
-    devices = ", ".join(f"jax.devices()[{d.id}]" for d in mesh.devices.flat)
+    devices = ", ".join(_device(d) for d in mesh.devices.flat)
     grid = f"np.array([{devices}]).reshape({mesh.devices.shape})"
     return f"jax.sharding.Mesh({grid}, {mesh.axis_names}, axis_types={types})"
 
@@ -122,8 +181,8 @@ def literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
         return _number(value)
-    if isinstance(value, enum.Enum):
-        return f"lax.{type(value).__name__}.{value.name}"
+    if isinstance(value, enum.Enum) and _public(type(value)):
+        return f"{_public(type(value))}.{value.name}"
     if isinstance(value, np.dtype):
         return dtype_text(value)
     if isinstance(value, type) and issubclass(value, np.generic):
@@ -140,10 +199,14 @@ def literal(value: Any) -> str:
         return f"jax.sharding.NamedSharding({_mesh(value.mesh)}, {_spec(value.spec)})"
     if isinstance(value, (Mesh, AbstractMesh)):
         return _mesh(value)
+    if isinstance(value, SingleDeviceSharding):
+        return f"jax.sharding.SingleDeviceSharding({_device(next(iter(value.device_set)))})"
+    if isinstance(value, Device):
+        return _device(value)
     fields = _fields(value)
-    if fields is not None and hasattr(lax, type(value).__name__):
+    if fields is not None and _public(type(value)):
         inner = ", ".join(f"{name}={literal(x)}" for name, x in fields.items())
-        return f"lax.{type(value).__name__}({inner})"
+        return f"{_public(type(value))}({inner})"
     if isinstance(value, (tuple, list)):
         return tuple_text(map(literal, value))
     if isinstance(value, dict):

@@ -11,6 +11,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,24 @@ import numpy as np
 from minijax import dtypes, lax, random, tree_util
 from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Primitive
-from minijax.explain import callbacks, references
-from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
+from minijax.explain import callbacks, containers, kernels, program_calls, references
+from minijax.explain.calls import BOUND, IMPLIED, IMPORTS, OF_SCALARS, OPAQUE, TEMPLATES, WINDOWS
 from minijax.explain.custom_rules import jvp_program, rule_key, vjp_program
-from minijax.explain.literals import Text, array_text, dtype_text, literal, tree_text, tuple_text
+from minijax.explain.literals import (
+    Operand,
+    Text,
+    array_text,
+    dtype_text,
+    literal,
+    operand,
+    tree_text,
+    tuple_text,
+)
 from minijax.features.call_primitives import call_p, closed_call_p
 from minijax.features.checkpoint.checkpoint import remat_p
 from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
 from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
+from minijax.features.sharding.memory_layouts import asked_places
 from minijax.lax.control_flow.cond_rules import platform_index_p
 from minijax.lax.linalg.singular_values import svd_p
 from minijax.lax.shard_map import shard_map_p
@@ -36,18 +47,7 @@ __all__ = ["Source", "to_python"]
 
 # Levels of rules of functions that rules call: each rule of `odeint` calls `odeint` on a larger system.
 _RULES_IN_RULES = 1
-_TAKEN = {
-    *keyword.kwlist,
-    "buffer_callback",
-    "callbacks",
-    "constants",
-    "io_callback",
-    "jax",
-    "jnp",
-    "lax",
-    "np",
-    "pl",
-}
+_TAKEN = {*keyword.kwlist, *IMPORTS, "callbacks", "constants", "jax", "jnp", "lax", "np"}
 
 
 class Source(str):
@@ -123,6 +123,7 @@ class Module:
         self.taken: set[str] = set()
         self.functions: dict[tuple, tuple[str, Any]] = {}
         self.ruled: dict[Any, str] = {}
+        self.outer_grid = 0  # dimensions of a kernel's grid that are not its own
         self.in_rules = 0  # how many rules are being written, each within the one before
 
     def new_name(self, wanted: str) -> str:
@@ -140,6 +141,32 @@ class Module:
             name = self.new_name(_identifier(called, "callback"))
             self.callbacks[name] = function
         return f"callbacks[{name!r}]"
+
+    def held(self, value: Any, wanted: str) -> str:
+        """The expression for a value that has no text."""
+        name = wanted if wanted in self.taken else self.new_name(wanted)
+        self.constants[name] = value
+        return f"constants[{name!r}]"
+
+    def tree(self, treedef: Any, operands: Sequence[str]) -> str:
+        """The expression for a tree of this structure."""
+        try:
+            return tree_text(treedef.unflatten(map(Operand, operands)), operand)
+        except Exception:  # a container that holds no texts
+            held = self.held(treedef, self.new_name("tree"))
+            return f"jax.tree.unflatten({held}, {tuple_text(operands)})"
+
+    def arguments(self, treedef: Any, operands: Sequence[str]) -> list[str]:
+        """The texts of the arguments of a call, of which `treedef` has positional ones and others."""
+        found = callbacks.arguments(treedef, operands)
+        if found is not None:
+            return found
+        args, kwargs = treedef.children()
+        names, rest = kwargs.node_data()[1], list(operands)
+        take = lambda tree: self.tree(tree, [rest.pop(0) for _ in range(tree.num_leaves)])
+        found = [take(tree) for tree in args.children()]
+        pairs = zip(names, kwargs.children(), strict=True)
+        return found + [f"{name}={take(tree)}" for name, tree in pairs]
 
     def constant(self, value: Any, aval: Any) -> str:
         """The name of a constant."""
@@ -173,7 +200,7 @@ class Module:
         """Write a sub-program as a function, and return its name.
 
         `groups` are tuples of its inputs that it takes together, by name and length; `results`
-        are the lengths of the tuples that it returns, or 1 for a value that is no tuple.
+        are the lengths of the tuples that it returns, 1 for a value that is no tuple, or 0 for None.
         """
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
         key = (id(program), str(groups), str(results), decorator)
@@ -208,6 +235,8 @@ def _parameters(names: list[str], groups: Sequence[tuple[str, int]] | None) -> t
 def _returned(outs: list[str], results: Any) -> str:
     if results is None:
         return tuple_text(outs)
+    if results == 0:
+        return "None"
     if results == 1:
         return outs[0]
     parts, start = [], 0
@@ -292,8 +321,27 @@ def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
         return _window(combine, identity(eqn.invars[0].aval.dtype), operands[0], params)
     if primitive in BOUND:
         given = [*operands, *(f"{key}={literal(value)}" for key, value in params.items())]
-        return f"primitives.{primitive.name}_p.bind({', '.join(given)})"
-    return _same_name(primitive.name.replace("-", "_"), params, operands)
+        return f"{BOUND[primitive]}.{primitive.name}_p.bind({', '.join(given)})"
+    name = primitive.name.replace("-", "_")
+    if primitive not in OPAQUE and (
+        callable(getattr(lax, name, None)) or callable(getattr(lax.linalg, name, None))
+    ):
+        return _same_name(name, params, operands)
+    return _bound(body, eqn, operands)
+
+
+def _bound(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
+    """Call what binds a primitive that no public function applies, one of `callbacks`."""
+    written, held = {}, {}
+    for key, value in eqn.params.items():
+        try:
+            written[key] = literal(value)
+        except TypeError:
+            held[key] = value
+    bind = partial(eqn.primitive.bind, **held) if held else eqn.primitive.bind
+    named = body.module.callback(bind, eqn.primitive.name)
+    given = [*operands, *(f"{key}={text}" for key, text in written.items())]
+    return f"{named}({', '.join(given)})"
 
 
 def _same_name(name: str, params: dict, operands: list[str]) -> str:
@@ -338,6 +386,12 @@ def _window(combine: str, identity: Any, operand: str, params: dict) -> str:
 
 def _jit(body, eqn, operands, *, jaxpr, name, **params):
     given = [f"{k}={params[k]}" for k in ("inline", "keep_unused") if params.get(k)]
+    ins, outs = asked_places(jaxpr.jaxpr)
+    given += [
+        f"{name}={tuple_text(map(literal, places))}"
+        for name, places in (("in_shardings", ins), ("out_shardings", outs))
+        if any(place is not None for place in places)
+    ]
     if options := params.get("compiler_options_kvs"):
         given.append(f"compiler_options={literal(dict(options))}")
     decorator = f"jax.jit({', '.join(given)})" if given else "jax.jit"
@@ -548,6 +602,11 @@ def _device_put(body, eqn, operands, *, devices, **_):
     return tuple_text(puts)
 
 
+def _approx_top_k(body, eqn, operands, *, is_max_k, **params):
+    rest = ", ".join(f"{key}={literal(value)}" for key, value in params.items())
+    return f"lax.approx_{'max' if is_max_k else 'min'}_k({operands[0]}, {rest})"
+
+
 def _svd(body, eqn, operands, **params):
     text = _same_name("svd", params, operands)
     if not params["compute_uv"]:
@@ -561,6 +620,7 @@ RULES: dict[Primitive, Callable] = {
     custom_jvp_call_p: _custom_jvp,
     custom_vjp_call_p: _custom_vjp,
     jit_p: _jit,
+    lax.approx_top_k_p: _approx_top_k,
     lax.cond_p: _cond,
     lax.convert_element_type_p: _convert,
     lax.device_put_p: _device_put,
@@ -573,6 +633,9 @@ RULES: dict[Primitive, Callable] = {
     shard_map_p: _shard_map,
     svd_p: _svd,
     **callbacks.RULES,
+    **containers.RULES,
+    **kernels.RULES,
+    **program_calls.RULES,
     **references.RULES,
 }
 
@@ -655,15 +718,7 @@ def _last_name(module: Module) -> str:
 def _whole(module: Module, library: str) -> str:
     code = "\n\n".join(module.definitions)
     head = ["import minijax as jax", "import numpy as np"]
-    if "buffer_callback(" in code:
-        head.append("from minijax.experimental.buffer_callback import buffer_callback")
-    if "io_callback(" in code:
-        head.append("from minijax.experimental import io_callback")
-    if "checkpoint_name(" in code:
-        head.append("from minijax.ad_checkpoint import checkpoint_name")
-    if "pl.ds(" in code:
-        head.append("from minijax.experimental import pallas as pl")
-    if "primitives." in code:
-        head.append("from minijax.extend.core import primitives")
+    named = set(re.findall(r"(?<![\w.'\"])[a-zA-Z]\w*(?=[.(])", code))
+    head += [line for name, line in IMPORTS.items() if name in named]
     head += ["", "lax, jnp = jax.lax, jax.numpy", *module.constant_lines]
     return "\n".join(head) + "\n\n\n" + code

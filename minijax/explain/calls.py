@@ -23,6 +23,7 @@ from minijax.lax.casts import (
 )
 from minijax.lax.collective_movement import reduce_scatter_p
 from minijax.lax.cumulative import logaddexp_p
+from minijax.lax.dims import dim_as_value_p
 from minijax.lax.gathers import (
     all_gather_invariant_p,
     all_gather_reduced_p,
@@ -40,10 +41,8 @@ from minijax.lax.refs import empty2_p
 from minijax.lax.shard_alike import shard_alike_p
 from minijax.lax.sparse import bcoo, bcoo_dot, bcoo_order, bcsr, matrices
 from minijax.lax.sparse.solve import spsolve_p
-from minijax.transforms.primitives import add_any_p
 
 TEMPLATES = {
-    add_any_p: "lax.add({0}, {1})",
     lax.all_gather_p: (
         "lax.all_gather({0}, {axis_name}, axis_index_groups={axis_index_groups}, "
         "axis={all_gather_dimension}, tiled={tiled})"
@@ -61,6 +60,7 @@ TEMPLATES = {
     cholesky_p: "lax.linalg.cholesky({0}, symmetrize_input=False)",
     lax.concatenate_p: "lax.concatenate({args}, {dimension})",
     lax.copy_p: "jnp.copy({0})",
+    dim_as_value_p: "jnp.asarray({dim})",
     lax.dynamic_slice_p: (
         "lax.dynamic_slice({0}, {args[1:]}, {slice_sizes}, allow_negative_indices=False)"
     ),
@@ -71,10 +71,6 @@ TEMPLATES = {
         "lax.linalg.eigh({0}, lower={lower}, symmetrize_input=False, "
         "sort_eigenvalues={sort_eigenvalues}, subset_by_index={subset_by_index}, "
         "implementation={algorithm})"
-    ),
-    geqp3_p: (
-        "(lambda qr, r, p: (jnp.swapaxes(qr[0], -1, -2), p + 1, qr[1]))"
-        "(*jax.scipy.linalg.qr({0}, mode='raw', pivoting=True))"
     ),
     geqrf_p: "(lambda h, taus: (jnp.swapaxes(h, -1, -2), taus))(*jnp.linalg.qr({0}, mode='raw'))",
     lax.iota_p: "lax.broadcasted_iota({dtype}, {shape}, {dimension})",
@@ -164,6 +160,7 @@ BOUND = {
 
 # Primitives that the text takes from `callbacks`, with the reason.
 OPAQUE = {
+    geqp3_p: "the factors as they are packed, which no function gives with their pivots",
     begin_p: "the wrapper that shows progress has no function for its parts",
     custom_lin_p: "the linear part of a custom_vjp call, which the transforms alone make",
     linearized_p: "the linear part of a primitive of a library, which the transforms alone make",
@@ -189,6 +186,7 @@ IMPORTS = {
     "export": "from minijax import export",
     "fused": "from minijax.experimental.fused import fused",
     "io_callback": "from minijax.experimental import io_callback",
+    "operator": "import operator",
     "pl": "from minijax.experimental import pallas as pl",
     "pltpu": "from minijax.experimental.pallas import tpu as pltpu",
     "primitives": "from minijax.extend.core import primitives",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core.primitive import Primitive
+from minijax.features.queries import is_dim
 from minijax.features.sharding.memory import MemorySpace
 from minijax.lax.linalg import EighImplementation, EigImplementation, SvdAlgorithm
 from minijax.lax.pallas import specs
@@ -101,7 +104,7 @@ def operand(leaf: Any) -> str:
 
 
 def struct_text(aval: Any) -> str:
-    return f"jax.ShapeDtypeStruct({aval.shape}, {dtype_text(aval.dtype)})"
+    return f"jax.ShapeDtypeStruct({literal(aval.shape)}, {dtype_text(aval.dtype)})"
 
 
 def dtype_text(dtype: Any) -> str:
@@ -138,8 +141,9 @@ def array_text(value: np.ndarray, named: str) -> str | None:
 def _fields(value: Any) -> dict[str, Any] | None:
     if hasattr(value, "_fields"):
         return value._asdict()
-    names = getattr(value, "__dataclass_fields__", None)
-    return names and {name: getattr(value, name) for name in names}
+    if not dataclasses.is_dataclass(value):
+        return None
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _public(kind: type) -> str | None:
@@ -179,6 +183,8 @@ def literal(value: Any) -> str:
     """Return an expression for a value of a param; TypeError if there is none."""
     if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum)):
         return repr(value)
+    if is_dim(value):  # in the names of the dimension variables
+        return re.sub(r"\b(floordiv|mod)\(", r"operator.\1(", str(value).replace("^", "**"))
     if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
         return _number(value)
     if isinstance(value, enum.Enum) and _public(type(value)):
@@ -187,6 +193,8 @@ def literal(value: Any) -> str:
         return dtype_text(value)
     if isinstance(value, type) and issubclass(value, np.generic):
         return dtype_text(np.dtype(value))
+    if isinstance(value, np.generic) and value.dtype.isbuiltin == 1 and value.dtype.kind in "biufc":
+        return f"np.{value.dtype.name}({_number(value.item())})"
     if isinstance(value, (np.generic, np.ndarray)):
         return array_text(np.asarray(value), dtype_text(value.dtype)) or _refuse(value)
     if isinstance(value, PRNGImpl):
@@ -199,6 +207,8 @@ def literal(value: Any) -> str:
         return f"jax.sharding.NamedSharding({_mesh(value.mesh)}, {_spec(value.spec)})"
     if isinstance(value, (Mesh, AbstractMesh)):
         return _mesh(value)
+    if value is Layout.AUTO:
+        return "Layout.AUTO"
     if isinstance(value, SingleDeviceSharding):
         return f"jax.sharding.SingleDeviceSharding({_device(next(iter(value.device_set)))})"
     if isinstance(value, Device):

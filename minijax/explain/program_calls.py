@@ -20,7 +20,7 @@ from minijax.features.custom_rules.common import call_function
 from minijax.features.custom_rules.custom_batching import custom_vmap_p
 from minijax.features.custom_rules.optimize_remat import remat_opt_p
 from minijax.features.hijax.primitives import call_hi_primitive_p
-from minijax.lax.composite import composite_p
+from minijax.lax.composites import composite_p
 from minijax.lax.compute_on import compute_on_p
 from minijax.lax.custom_partitioning import custom_partitioning_p
 from minijax.lax.exported import call_exported_p

@@ -34,14 +34,17 @@ from minijax.explain.literals import (
 )
 from minijax.features.call_primitives import call_p, closed_call_p
 from minijax.features.checkpoint.checkpoint import remat_p
+from minijax.features.custom_rules.common import name_of
 from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
 from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
 from minijax.features.sharding.memory_layouts import asked_places
+from minijax.features.symbolic.lowering import solved
 from minijax.lax.control_flow.cond_rules import platform_index_p
 from minijax.lax.linalg.singular_values import svd_p
 from minijax.lax.shard_map import shard_map_p
 from minijax.transforms.jit import PjitFunction, jit_p
 from minijax.transforms.make_jaxpr import make_jaxpr
+from minijax.transforms.primitives import add_any_p
 
 __all__ = ["Source", "to_python"]
 
@@ -124,6 +127,7 @@ class Module:
         self.functions: dict[tuple, tuple[str, Any]] = {}
         self.ruled: dict[Any, str] = {}
         self.outer_grid = 0  # dimensions of a kernel's grid that are not its own
+        self.sizes: set[str] = set()  # dimension variables, which only the program itself can name
         self.in_rules = 0  # how many rules are being written, each within the one before
 
     def new_name(self, wanted: str) -> str:
@@ -252,7 +256,7 @@ class Body:
     def __init__(self, module: Module, jaxpr: Jaxpr, consts: Sequence[Any]):
         self.module = module
         self.jaxpr = jaxpr
-        self.names = _Names({"carry", "consts", "xs"})
+        self.names = _Names({"carry", "consts", "xs", *module.sizes})
         for var, value in zip(jaxpr.constvars, consts, strict=True):
             self.names[var] = module.constant(value, var.aval)
         self.made: dict[Var, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
@@ -320,7 +324,7 @@ def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
         combine, identity = WINDOWS[primitive]
         return _window(combine, identity(eqn.invars[0].aval.dtype), operands[0], params)
     if primitive in BOUND:
-        given = [*operands, *(f"{key}={literal(value)}" for key, value in params.items())]
+        given = [*operands, *(f"{key}={_param(value)}" for key, value in params.items())]
         return f"{BOUND[primitive]}.{primitive.name}_p.bind({', '.join(given)})"
     name = primitive.name.replace("-", "_")
     if primitive not in OPAQUE and (
@@ -330,12 +334,17 @@ def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
     return _bound(body, eqn, operands)
 
 
+def _param(value: Any) -> str:
+    """The text of a param that no function converts."""
+    return f"jnp.dtype({value.name!r})" if isinstance(value, np.dtype) else literal(value)
+
+
 def _bound(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
     """Call what binds a primitive that no public function applies, one of `callbacks`."""
     written, held = {}, {}
     for key, value in eqn.params.items():
         try:
-            written[key] = literal(value)
+            written[key] = _param(value)
         except TypeError:
             held[key] = value
     bind = partial(eqn.primitive.bind, **held) if held else eqn.primitive.bind
@@ -433,7 +442,7 @@ def _scan(body, eqn, operands, *, jaxpr, length, num_carry, num_consts, reverse,
     step = body.module.function(jaxpr, "scan_body", groups, results)
     if consts:
         step = f"lambda carry, xs, consts={tuple_text(consts)}: {step}(consts, carry, xs)"
-    given = [f"length={length}"]
+    given = [f"length={literal(length)}"]
     given += ["reverse=True"] if reverse else []
     given += [f"unroll={unroll}"] if unroll != 1 else []
     return f"lax.scan({step}, {tuple_text(carry)}, {tuple_text(xs)}, {', '.join(given)})"
@@ -527,8 +536,8 @@ def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
     name = module.ruled.get(key)
     if name is None:
         if module.in_rules > _RULES_IN_RULES:
-            return f"{module.function(call_jaxpr, 'custom')}({', '.join(operands)})"
-        name = module.function(call_jaxpr, "custom", decorator="jax.custom_jvp")
+            return f"{module.function(call_jaxpr, name_of(call_jaxpr))}({', '.join(operands)})"
+        name = module.function(call_jaxpr, name_of(call_jaxpr), decorator="jax.custom_jvp")
         module.ruled[key] = name
         module.in_rules += 1
         program, moving, out_moving = jvp_program(jvp, call_jaxpr)
@@ -544,7 +553,7 @@ def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
         outs, results = rule.outs(), len(out_moving)
         steps = iter(outs[results:])
         still = (
-            f"np.zeros({v.aval.shape}, jax.dtypes.float0)" if not m else next(steps)
+            f"np.zeros({literal(v.aval.shape)}, jax.dtypes.float0)" if not m else next(steps)
             for v, m in zip(call_jaxpr.jaxpr.outvars, out_moving, strict=True)
         )
         lines.append(f"return {tuple_text(outs[:results])}, {tuple_text(still)}")
@@ -559,8 +568,8 @@ def _custom_vjp(body, eqn, operands, *, call_jaxpr, fwd, bwd, **_):
     name = module.ruled.get(key)
     if name is None:
         if module.in_rules > _RULES_IN_RULES:
-            return f"{module.function(call_jaxpr, 'custom')}({', '.join(operands)})"
-        name = module.function(call_jaxpr, "custom", decorator="jax.custom_vjp")
+            return f"{module.function(call_jaxpr, name_of(call_jaxpr))}({', '.join(operands)})"
+        name = module.function(call_jaxpr, name_of(call_jaxpr), decorator="jax.custom_vjp")
         module.ruled[key] = name
         module.in_rules += 1
         forward, backward, given = vjp_program(fwd, bwd, call_jaxpr)
@@ -602,6 +611,13 @@ def _device_put(body, eqn, operands, *, devices, **_):
     return tuple_text(puts)
 
 
+def _add_any(body, eqn, operands):
+    """A sum of cotangents, whose type is that of the first."""
+    weak = [getattr(v.aval, "weak_type", False) for v in (*eqn.invars, *eqn.outvars)]
+    function = "lax.add" if weak[2] == (weak[0] and weak[1]) else "primitives.add_jaxvals_p.bind"
+    return f"{function}({', '.join(operands)})"
+
+
 def _approx_top_k(body, eqn, operands, *, is_max_k, **params):
     rest = ", ".join(f"{key}={literal(value)}" for key, value in params.items())
     return f"lax.approx_{'max' if is_max_k else 'min'}_k({operands[0]}, {rest})"
@@ -615,6 +631,7 @@ def _svd(body, eqn, operands, **params):
 
 
 RULES: dict[Primitive, Callable] = {
+    add_any_p: _add_any,
     call_p: _call,
     closed_call_p: _call,
     custom_jvp_call_p: _custom_jvp,
@@ -688,7 +705,10 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
         names = _argument_names(f, len(args))
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     module = Module()
-    module.taken.update(names)
+    sizes, _ = solved([getattr(v.aval, "shape", ()) for v in jaxpr.invars])
+    names = [f"{name}_" if name in sizes else name for name in names]
+    module.taken.update(names, sizes)
+    module.sizes.update(sizes)
     body = Body(module, jaxpr, getattr(closed, "consts", ()))
     body.names.taken.update(names)
     lines, variables = [], iter(jaxpr.invars)
@@ -699,7 +719,15 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
         elif leaves:
             parts = [body.names[next(variables)] for _ in leaves]
             lines.append(f"{tuple_text(parts)} = jax.tree.leaves({arg_name})")
-    lines += body.lines()
+    for size_name, (place, axis, factor, rest) in sizes.items():
+        size = f"{body.names[jaxpr.invars[place]]}.shape[{axis}]"
+        size = f"({size} - ({literal(rest)}))" if rest != 0 else size
+        lines.append(f"{size_name} = {size}" + (f" // {factor}" if factor != 1 else ""))
+    own = body.lines()
+    if sizes:  # which the other functions read
+        lines += [line for text in module.definitions for line in text.splitlines()]
+        module.definitions.clear()
+    lines += own
     try:
         result = tree_text(shape, _array_text(iter(body.outs())))
     except TypeError:
@@ -718,7 +746,8 @@ def _last_name(module: Module) -> str:
 def _whole(module: Module, library: str) -> str:
     code = "\n\n".join(module.definitions)
     head = ["import minijax as jax", "import numpy as np"]
-    named = set(re.findall(r"(?<![\w.'\"])[a-zA-Z]\w*(?=[.(])", code))
+    used = "\n".join([*module.constant_lines, code])
+    named = set(re.findall(r"(?<![\w.'\"])[a-zA-Z]\w*(?=[.(])|(?<=^@)\w+", used, re.MULTILINE))
     head += [line for name, line in IMPORTS.items() if name in named]
     head += ["", "lax, jnp = jax.lax, jax.numpy", *module.constant_lines]
     return "\n".join(head) + "\n\n\n" + code

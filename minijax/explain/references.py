@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core.jaxpr import DropVar
 from minijax.core.primitive import Primitive
-from minijax.explain.literals import dtype_text
+from minijax.explain.literals import dtype_text, literal
 from minijax.lax import refs
 
 __all__ = ["RULES"]
@@ -36,7 +36,7 @@ def _new(body, eqn, operands, *, kind, memory_space):
 
 
 def _empty(body, eqn, operands, *, ty, memory_space):
-    return f"jax.ref.empty_ref(jax.ShapeDtypeStruct({ty.shape}, {dtype_text(ty.dtype)}))"
+    return f"jax.ref.empty_ref(jax.ShapeDtypeStruct({literal(ty.shape)}, {dtype_text(ty.dtype)}))"
 
 
 def _get(body, eqn, operands, *, index):

@@ -501,7 +501,7 @@ __all__ = [
 
 
 _LATER = {
-    **dict.fromkeys(("composite", "composite_p"), "minijax.lax.composite"),
+    **dict.fromkeys(("composite", "composite_p"), "minijax.lax.composites"),
     **dict.fromkeys(
         ("after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p"),
         "minijax.lax.ordering",
@@ -515,7 +515,7 @@ _LATER = {
 
 if TYPE_CHECKING:
     from minijax.lax import linalg
-    from minijax.lax.composite import composite, composite_p
+    from minijax.lax.composites import composite, composite_p
     from minijax.lax.ordering import (
         after_all,
         after_all_p,

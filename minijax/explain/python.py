@@ -207,13 +207,15 @@ class Module:
         are the lengths of the tuples that it returns, 1 for a value that is no tuple, or 0 for None.
         """
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        key = (id(program), str(groups), str(results), decorator)
+        key = (id(program), str(groups), str(results), decorator, self.outer_grid)
         if key not in self.functions:
             body = Body(self, jaxpr, getattr(program, "consts", ()))
             names = [body.names[v] for v in jaxpr.invars]
             head, lines = _parameters(names, groups)
             lines += [*body.lines(), f"return {_returned(body.outs(), results)}"]
-            name = self.new_name(_identifier(name, "program"))
+            name = _identifier(name, "program")
+            # Short names are those of variables.
+            name = self.new_name(name if len(name) > 2 else f"function_{name}")
             self.define(name, head, lines, decorator)
             self.functions[key] = name, program
         return self.functions[key][0]
@@ -309,8 +311,19 @@ class Body:
         return f"{left} = {text}  # {types}"
 
 
+def is_written(primitive: Primitive) -> bool:
+    """Whether the text of an equation of this primitive is that of a public function."""
+    tables = (RULES, TEMPLATES, OF_SCALARS, WINDOWS, BOUND)
+    return any(primitive in table for table in tables) or _has_function(primitive.name)
+
+
+def _has_function(name: str) -> bool:
+    name = name.replace("-", "_")
+    return any(callable(getattr(module, name, None)) for module in (lax, lax.linalg))
+
+
 def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
-    """The expression that an equation stands for. NotImplementedError if there is none."""
+    """The expression that an equation stands for."""
     primitive, params = eqn.primitive, eqn.params
     rule = RULES.get(primitive)
     if rule is not None:
@@ -326,11 +339,8 @@ def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
     if primitive in BOUND:
         given = [*operands, *(f"{key}={_param(value)}" for key, value in params.items())]
         return f"{BOUND[primitive]}.{primitive.name}_p.bind({', '.join(given)})"
-    name = primitive.name.replace("-", "_")
-    if primitive not in OPAQUE and (
-        callable(getattr(lax, name, None)) or callable(getattr(lax.linalg, name, None))
-    ):
-        return _same_name(name, params, operands)
+    if primitive not in OPAQUE and _has_function(primitive.name):
+        return _same_name(primitive.name.replace("-", "_"), params, operands)
     return _bound(body, eqn, operands)
 
 
@@ -689,7 +699,7 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
     The result is a string with `function()`, `constants`, `callbacks` and `under(library)`.
     Sub-programs are functions of their own, with their derivative rules; functions that the program
     calls back are taken from `callbacks`, and `function(callbacks={name: f})` replaces some.
-    NotImplementedError names a primitive that no public function applies.
+    So is what binds a primitive that no public function applies.
 
     >>> print(explain.to_python(lambda x: jnp.sin(x) * 2, 1.0).splitlines()[-3])
         a = lax.sin(x)  # f32[]
@@ -707,6 +717,7 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
     module = Module()
     sizes, _ = solved([getattr(v.aval, "shape", ()) for v in jaxpr.invars])
     names = [f"{name}_" if name in sizes else name for name in names]
+    name = module.new_name(name)
     module.taken.update(names, sizes)
     module.sizes.update(sizes)
     body = Body(module, jaxpr, getattr(closed, "consts", ()))
@@ -734,13 +745,9 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
         result = tuple_text(body.outs()) + "  # its leaves"
     if isinstance(f, (Jaxpr, ClosedJaxpr)):
         result = tuple_text(body.outs())
-    module.define(module.new_name(name), ", ".join(names), [*lines, f"return {result}"])
+    module.define(name, ", ".join(names), [*lines, f"return {result}"])
     text = _whole(module, library)
-    return _source(text, _last_name(module), module).under(library)
-
-
-def _last_name(module: Module) -> str:
-    return re.match(r"def (\w+)", module.definitions[-1])[1]
+    return _source(text, name, module).under(library)
 
 
 def _whole(module: Module, library: str) -> str:

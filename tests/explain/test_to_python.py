@@ -1,6 +1,10 @@
 """`minijax.explain`: programs as Python source."""
 
 import importlib
+import pkgutil
+import re
+import sys
+import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,10 +15,20 @@ import numpy as np
 import pytest
 
 import minijax
+import minijax.experimental.sparse
+import minijax.export
 import minijax.numpy
 from minijax import explain
+from minijax.core.primitive import Primitive
+from minijax.explain.calls import OPAQUE
+from minijax.explain.python import is_written
 from tests.cases.loop_programs import PROGRAMS as LOOPS
+from tests.cases.platform_programs import MESHED
 from tests.cases.programs import PROGRAMS
+from tests.cases.written_programs import OURS
+from tests.cases.written_programs import PROGRAMS as OF_ALL_KINDS
+from tests.on_gpu import PROGRAMS as ON_PLATFORMS
+from tests.on_gpu import arguments
 
 X = np.array([0.3, -0.7, 1.9], np.float32)
 IMAGE = np.sin(np.arange(32, dtype=np.float32)).reshape(1, 2, 4, 4)
@@ -473,3 +487,81 @@ def test_callbacks_that_are_given_take_the_place_of_those_of_the_program():
     np.testing.assert_array_equal(source.function()(X), X * 2)
     given = source.function({"doubled": lambda x: np.asarray(x) * 3})
     np.testing.assert_array_equal(given(X), X * np.float32(3))
+
+
+# -- all primitives ----------------------------------------------------------------------------------
+
+
+def test_every_primitive_is_written_or_has_a_reason():
+    for found in pkgutil.walk_packages(minijax.__path__, "minijax."):
+        if not re.search(r"__main__|^minijax\.(jax|difftest)\b", found.name):
+            importlib.import_module(found.name)
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("minijax.")]
+    known = {p for m in modules for p in vars(m).values() if isinstance(p, Primitive)}
+    assert len(known) > 250
+    assert not {p.name for p in known if not is_written(p)} - {p.name for p in OPAQUE}
+    assert not [p for p in OPAQUE if is_written(p)]
+
+
+def _text(jaxpr):
+    """A jaxpr but for what the text may write otherwise: sums of cotangents, and names."""
+    text = re.sub(r"\badd_any\b", "add", re.sub(r"0x[0-9a-f]+", "", str(jaxpr)))
+    return re.sub(r"\b(name|bwd|fwd|jvp\w*)=\S+|\blet \w+ =", "", text)
+
+
+def _primitives(jaxpr, found):
+    for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        found.add(eqn.primitive.name)
+        for program in eqn.primitive.programs.all(eqn.params) if eqn.primitive.programs else ():
+            _primitives(program, found)
+    return found
+
+
+def _types(jaxpr):
+    return [(a.shape, str(a.dtype), a.weak_type) for a in jaxpr.out_avals]
+
+
+def test_programs_of_all_platforms_are_written():
+    """Each has the types of the program; where its jaxpr is another one and has a primitive that was
+    not compared before, it is run for its bits.
+    """
+    compiled, wrong, count = set(), [], 0
+    with minijax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, function, types in [*ON_PLATFORMS, *MESHED]:
+            f, args = partial(function, minijax), arguments(name, types)
+            try:
+                jaxpr = minijax.make_jaxpr(f)(*args)
+            except (RuntimeError, TypeError):  # what this platform, or any, refuses
+                continue
+            count += 1
+            made = explain.to_python(f, *args).function()
+            again = minijax.make_jaxpr(made)(*args)
+            same = _types(jaxpr) == _types(again)
+            if same and _text(jaxpr) != _text(again):
+                new = _primitives(jaxpr, set()) - compiled
+                if new:
+                    compiled |= new
+                    same = _bits(f, args) == _bits(made, args)
+            wrong += [] if same else [name]
+    assert not wrong
+    assert count > 850
+
+
+def _bits(f, args):
+    return [np.asarray(x).tobytes() for x in minijax.tree.leaves(minijax.jit(f)(*args))]
+
+
+@pytest.mark.parametrize("name", OF_ALL_KINDS)
+def test_calls_of_all_kinds_are_written(name):
+    """Types and bits are the program's; under upstream the types."""
+    function, args = OF_ALL_KINDS[name]
+    f = partial(function, minijax)
+    jaxpr = minijax.make_jaxpr(f)(*args)
+    source = explain.to_python(f, *args)
+    made = source.function()
+    assert _types(minijax.make_jaxpr(made)(*args)) == _types(jaxpr)
+    if name != "foreign":
+        assert _bits(made, args) == _bits(f, args)
+    if name not in OURS:
+        assert _types(jax.make_jaxpr(source.under("jax").function())(*args)) == _types(jaxpr)

@@ -11,7 +11,6 @@ from minijax.explain.progressing import begin_p
 from minijax.features.checkpoint.policies import name_p
 from minijax.features.custom_rules.custom_vjp import custom_lin_p
 from minijax.features.hijax.primitives import linearized_p
-from minijax.features.sharding.constraints import reshard_p
 from minijax.features.sharding.memory_layouts import layout_constraint_p
 from minijax.lax.block_scaled import scaled_matmul_p
 from minijax.lax.casts import (
@@ -48,11 +47,10 @@ TEMPLATES = {
         "axis={all_gather_dimension}, tiled={tiled})"
     ),
     all_gather_invariant_p: (
-        "lax.all_gather({0}, {axis_name}, axis={all_gather_dimension}, tiled={tiled}, to='invariant')"
+        "lax.all_gather({0}, {axis_name}, axis={all_gather_dimension}, tiled={tiled}, to='invarying')"
     ),
     all_gather_reduced_p: (
-        "lax.all_gather({0}, {axis_name}, axis_index_groups={axis_index_groups}, "
-        "axis={all_gather_dimension}, tiled={tiled}, to='reduced')"
+        "lax.all_gather({0}, {axis_name}, axis={all_gather_dimension}, tiled={tiled}, to='reduced')"
     ),
     lax.and_p: "lax.bitwise_and({0}, {1})",
     lax.argmax_p: "lax.argmax({0}, {axes[0]}, {index_dtype})",
@@ -95,7 +93,6 @@ TEMPLATES = {
     ),
     lax.regularized_incomplete_beta_p: "lax.betainc({0}, {1}, {2})",
     reduced_vary_p: "lax.pcast({0}, {axes}, to='varying')",
-    reshard_p: "jax.sharding.reshard({0}, {dst_sharding})",
     scaled_dot_p: (
         "lax.scaled_dot({0}, {1}, lhs_scale={2}, rhs_scale={3}, "
         "dimension_numbers={dimension_numbers}, preferred_element_type={preferred_element_type})"
@@ -112,8 +109,7 @@ TEMPLATES = {
     lax.stack_p: "lax.stack({args}, {axis})",
     unreduced_psum_p: "lax.psum({0}, {axes})",
     unreduced_reduce_scatter_p: (
-        "lax.psum_scatter({0}, {axis_name}, scatter_dimension={scatter_dimension}, "
-        "axis_index_groups={axis_index_groups}, tiled={tiled})"
+        "lax.psum_scatter({0}, {axis_name}, scatter_dimension={scatter_dimension}, tiled={tiled})"
     ),
     vary_unreduced_p: "lax.pcast({0}, {axes}, to='unreduced')",
     lax.xor_p: "lax.bitwise_xor({0}, {1})",

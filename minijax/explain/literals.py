@@ -28,6 +28,7 @@ from minijax.sharding import (
     NamedSharding,
     PartitionSpec,
     SingleDeviceSharding,
+    get_abstract_mesh,
 )
 
 # Classes whose public names are not those of `lax`.
@@ -48,7 +49,7 @@ _PUBLIC: dict[type, str] = {
 }
 
 __all__ = [
-    "Operand", "Text", "array_text", "dtype_text", "literal", "operand", "struct_text", "tree_text", "tuple_text",
+    "Operand", "Text", "array_text", "dtype_text", "in_force", "literal", "operand", "struct_text", "tree_text", "tuple_text",
 ]  # fmt: skip
 
 MOST_ELEMENTS = 64  # of an array that is written out
@@ -154,6 +155,11 @@ def _public(kind: type) -> str | None:
     return _PUBLIC.get(kind, own)
 
 
+def in_force(mesh: Any) -> bool:
+    """Whether a mesh is that of `set_mesh`, within which the text is to run as the program is."""
+    return isinstance(mesh, AbstractMesh) and not mesh.empty and mesh == get_abstract_mesh()
+
+
 def _device(device: Any) -> str:
     return f"jax.devices()[{device.id}]"
 
@@ -203,6 +209,8 @@ def literal(value: Any) -> str:
         return f"primitives.{value.name.replace('-', '_')}_p"
     if isinstance(value, PartitionSpec):
         return _spec(value)
+    if isinstance(value, NamedSharding) and in_force(value.mesh):
+        return _spec(value.spec)
     if isinstance(value, NamedSharding):
         return f"jax.sharding.NamedSharding({_mesh(value.mesh)}, {_spec(value.spec)})"
     if isinstance(value, (Mesh, AbstractMesh)):

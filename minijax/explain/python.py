@@ -27,6 +27,7 @@ from minijax.explain.literals import (
     Text,
     array_text,
     dtype_text,
+    in_force,
     literal,
     operand,
     tree_text,
@@ -37,6 +38,7 @@ from minijax.features.checkpoint.checkpoint import remat_p
 from minijax.features.custom_rules.common import name_of
 from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
 from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
+from minijax.features.sharding.constraints import reshard_p
 from minijax.features.sharding.memory_layouts import asked_places
 from minijax.features.symbolic.lowering import solved
 from minijax.lax.control_flow.cond_rules import platform_index_p
@@ -533,7 +535,9 @@ def _shard_map(
     body, eqn, operands, *, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_vma
 ):
     name = body.module.function(jaxpr, "per_shard")
-    given = {"mesh": mesh, "in_specs": in_specs, "out_specs": out_specs, "check_vma": check_vma}
+    given = {"in_specs": in_specs, "out_specs": out_specs, "check_vma": check_vma}
+    if not in_force(mesh):
+        given = {"mesh": mesh, **given}
     if set(newly_manual_axes) != set(mesh.axis_names):
         given["axis_names"] = set(newly_manual_axes)
     rest = ", ".join(f"{key}={literal(value)}" for key, value in given.items())
@@ -616,6 +620,12 @@ def _convert(body, eqn, operands, *, new_dtype, weak_type, sharding):
     return f"lax.convert_element_type({operands[0]}, {dtype_text(new_dtype)})"
 
 
+def _reshard(body, eqn, operands, *, dst_sharding, **params):
+    if not dst_sharding.spec.split_axes <= set(dst_sharding.mesh.explicit_axes):
+        return _bound(body, eqn, operands)  # towards the axes of `auto_axes`
+    return f"jax.sharding.reshard({operands[0]}, {literal(dst_sharding)})"
+
+
 def _device_put(body, eqn, operands, *, devices, **_):
     puts = [f"jax.device_put({x}, {literal(d)})" for x, d in zip(operands, devices, strict=True)]
     return tuple_text(puts)
@@ -656,6 +666,7 @@ RULES: dict[Primitive, Callable] = {
     lax.scan_p: _scan,
     lax.while_p: _while,
     platform_index_p: _platform_index,
+    reshard_p: _reshard,
     remat_p: _remat,
     shard_map_p: _shard_map,
     svd_p: _svd,

@@ -7,6 +7,7 @@ all shown ("off").
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -32,7 +33,10 @@ class _Prefixes(list):
         internal_code.clear()
 
 
-excluded_prefixes = _Prefixes([os.path.dirname(os.path.abspath(__file__)) + os.sep])
+# The package, and what stands between its own functions where a context manager decorates them.
+excluded_prefixes = _Prefixes(
+    [os.path.dirname(os.path.abspath(__file__)) + os.sep, contextlib.__file__]
+)
 
 
 def register_exclusion(path: str) -> None:

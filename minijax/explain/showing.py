@@ -6,6 +6,7 @@ terminal. `explain.pages` writes them as one HTML page.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
@@ -131,8 +132,9 @@ def explain(
 
     The stages are the source, the program before and after each transform within `f` and around it,
     the whole jaxpr, StableHLO, XLA's program, and the cost. Each equation has the user's line, the
-    transform and the rule that made it. The result is shown as text, or as a page in a notebook;
-    `.save(path)` writes the page. TypeError where `f` cannot be traced.
+    transform and the rule that made it; a stage that this platform has none of says why. The result is
+    shown as text, or as a page in a notebook; `.save(path)` writes the page. TypeError where `f` cannot
+    be traced.
 
     >>> print(explain(jax.grad(jnp.sin), 1.0)["jaxpr"].lines[1].made)
     jvp of sin
@@ -203,11 +205,19 @@ def _first_use(jaxpr: Any) -> Callable[[Any], int]:
 
 
 def _modules(book: Book, stage: Traced, compile: bool) -> Iterator[Stage]:
-    """StableHLO, and the program that XLA makes of it."""
-    lowered = stage.with_jaxpr(book.marked(stage.jaxpr)).lower()
-    yield Stage("StableHLO", "mlir", _cut(book.module(lowered.as_text(debug_info=True))))
+    """StableHLO, and the program that XLA makes of it; or why this platform has no such program."""
+
+    def shown(title: str, kind: str, text: Callable[[], str]) -> Stage:
+        try:
+            return Stage(title, kind, _cut(book.module(text())))
+        except Exception as error:  # of a lowering, of XLA, or of a callback
+            told = f"{type(error).__name__}: {error}".splitlines()
+            return Stage(title, kind, [Line(line) for line in told])
+
+    lower = functools.cache(lambda: stage.with_jaxpr(book.marked(stage.jaxpr)).lower())
+    yield shown("StableHLO", "mlir", lambda: lower().as_text(debug_info=True))
     if compile:
-        yield Stage("optimised HLO", "hlo", _cut(book.module(lowered.compile().as_text())))
+        yield shown("optimised HLO", "hlo", lambda: lower().compile().as_text())
 
 
 class _EnoughError(Exception):

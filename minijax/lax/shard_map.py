@@ -183,7 +183,7 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
     saved = b.module.manual
     b.module.manual = with_types(mesh, newly_manual_axes, AxisType.Manual)
     try:
-        if len(b.module.devices) == 1:  # the whole is the part
+        if len(b.module.devices) == mesh.size == 1:  # the whole is the part
             return lowered(b, *operands)
         made = collective_lowering.computation(
             b, [*(b.tokens[e] for e in effects), *operands], [*threads, *jaxpr.in_avals],

@@ -562,6 +562,11 @@ _TO_COMPLEX = {
 def to_inexact_dtype(dtype: Any) -> DType:
     """The floating dtype that functions such as `sin` compute in; inexact dtypes stay."""
     dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    if isinstance(dtype, ExtendedDType):
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type of numbers: key_data(key) gives the words of a "
+            "random key."
+        )
     return _TO_INEXACT.get(dtype, dtype)
 
 

@@ -241,6 +241,8 @@ def full_like(
         explicit = getattr(getattr(x, "aval", None), "explicit", None)
         concrete = type(x) is ArrayImpl and local.context.trace is eval_trace
         sharding = beside(x) if explicit is None else x.sharding if concrete else explicit
+    if isinstance(dtype, dtypes.ExtendedDType) and np.shape(fill_value):
+        return _keys_like(convert_element_type(fill_value, dtype), shape)
     if np.shape(fill_value):
         raise TypeError(
             f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
@@ -254,6 +256,17 @@ def full_like(
         fill_value = to_dtype(fill_value, dtype, True)
     out = (_filled_at if given else _filled)(shape, fill_value, sharding)
     return varying_as(out, x)
+
+
+def _keys_like(given: Any, shape: tuple[int, ...]) -> Any:
+    """Elements of an extended dtype, given one by one."""
+    if given.shape != shape:
+        wanted = given.aval.update(shape=shape).str_short()
+        raise ValueError(
+            f"Incompatible types for broadcasting: input type={given.aval.str_short()} and requested "
+            f"type={wanted}. Elements of extended dtypes are given one by one, or one for all."
+        )
+    return given
 
 
 def varying_as(out: Array, x: Any) -> Array:

@@ -78,7 +78,7 @@ def lower_gather(
         raise NotImplementedError("gather: mode 'one_hot' is not implemented; use 'clip'.")
     out = b.out
     if out.size == 0:
-        return b.full(0, out)
+        return b.full(0, physical(out))
     numbers = dimension_numbers
     indices = _wide(b, indices)
     extra = trailing(operand.aval)

@@ -545,6 +545,8 @@ def full_like(
     check_arraylike("full_like", fill_value)
     sizes = _like_shape("full_like", aval, shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
+        if np.ndim(fill_value):
+            fill_value = broadcast_to(fill_value, sizes)
         return creation.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
     inherited = shape is None and device is None and out_sharding is None
     if inherited:

@@ -46,7 +46,7 @@ from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
 from minijax.numpy.triangles import band
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import to_shape, transpose_p
+from minijax.transforms.primitives import full_like_aval, to_shape, transpose_p
 from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
@@ -630,12 +630,18 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         raise ValueError(f"diag input must be 1d or 2d; got shape {v.aval.shape}.")
     length, k = v.aval.shape[0], operator.index(k)
     size = length + abs(k)
+    zeros = full_like_aval(
+        0, v.aval.update(shape=(size, size), weak_type=v.aval.weak_type and length)
+    )
     if not length:
-        return broadcast_to_shape(np.zeros((), v.aval.dtype)[()], (size, size))
-    zero = converted(0, v.aval.dtype, v.aval.weak_type)
-    column = slicing.pad(v, zero, [(max(-k, 0), max(k, 0), 0)]) if k else v
-    spread = to_shape(column, (size, size), (0,))
-    return choose_where(band(size, size, k, eq_p), spread, broadcast_to_shape(zero, (size, size)))
+        return zeros
+    if dtypes.is_extended(v.aval.dtype):  # XLA pads with numbers alone
+        parts = [zeros[0, : max(-k, 0)], v, zeros[0, : max(k, 0)]]
+        column = concatenate_p.bind(*parts, dimension=0)
+    else:
+        zero = converted(0, v.aval.dtype, v.aval.weak_type)
+        column = slicing.pad(v, zero, [(max(-k, 0), max(k, 0), 0)]) if k else v
+    return choose_where(band(size, size, k, eq_p), to_shape(column, (size, size), (0,)), zeros)
 
 
 @library(static=("k",), converted=("k",))

@@ -27,7 +27,7 @@ from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.creation import varying_as
 from minijax.lax.shapes import MOST_AXES, items_of
-from minijax.transforms.primitives import to_shape
+from minijax.transforms.primitives import full_like_aval, to_shape
 
 __all__ = [
     "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
@@ -165,6 +165,8 @@ def number_like(x: Any, value: Any) -> Any:
 def filled_like(x: Any, value: Any) -> Any:
     """An array of the type of `x`, filled with a number."""
     aval = get_aval(x)
+    if dtypes.is_extended(aval.dtype):  # each has a zero of its own
+        return full_like_aval(value, aval)
     if aval.weak_type:
         scalar = _number(value, aval.dtype, True)
     else:

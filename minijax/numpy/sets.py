@@ -525,7 +525,7 @@ def _isin(element, test_elements, invert, method):
     shape = element.aval.shape
     if not others.aval.shape[0]:
         return broadcast_to_shape(np.bool_(invert), shape)
-    if method == "compare_all":
+    if method == "compare_all" or (method == "auto" and dtypes.is_extended(others.aval.dtype)):
         grown = reshaped(element, (*shape, 1))
         out = reductions.any(equal(grown, others), axis=-1)
     else:

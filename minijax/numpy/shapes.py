@@ -33,11 +33,10 @@ from minijax.numpy.promotion import (
     is_arraylike,
     promote_one,
     to_array,
-    weakened,
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import insert_axes, transpose_p
+from minijax.transforms.primitives import full_like_aval, insert_axes, transpose_p
 from minijax.typing import ArrayLike, DimSize, Shape
 
 __all__ = [
@@ -237,8 +236,7 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
         raise ValueError(f"all elements of `new_shape` must be non-negative, got {sizes}.")
     total = int(np.prod(sizes, dtype=object))
     if not total or not a.aval.size:
-        zeros = broadcast_to_shape(np.zeros((), a.aval.dtype), sizes)
-        return weakened(zeros) if a.aval.weak_type else zeros
+        return full_like_aval(0, a.aval.update(shape=sizes))
     times = -(-total // a.aval.size)
     repeated = tile(a, (times,)) if times > 1 else a
     if repeated.aval.size != total:

@@ -178,7 +178,7 @@ def diff(
     a = joined("diff", parts, axis)
     minus = not_equal if a.aval.dtype == dtypes.bool_ else ufuncs.subtract
     before = (slice(None),) * axis
-    for _ in range(min(n, a.aval.shape[axis])):  # none is left after as many
+    for _ in range(min(n, a.aval.shape[axis] or 1)):  # none is left after as many
         a = minus(a[(*before, slice(1, None))], a[(*before, slice(None, -1))])
     return a
 

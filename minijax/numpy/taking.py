@@ -40,6 +40,11 @@ def _places(name: str, indices: Any) -> Any:
     """Places as an array of integers of at least 32 bits."""
     indices = to_array(name, indices, 1)
     dtype = indices.dtype
+    if dtypes.is_extended(dtype):
+        raise TypeError(
+            f"less does not accept dtypes {dtype.name}, int32. Indices of {name} are integers; they are of "
+            f"{dtype.name}, random keys."
+        )
     if dtype == dtypes.bool_ or (
         dtypes.issubdtype(dtype, np.integer) and dtypes.bit_width(dtype) < 32
     ):

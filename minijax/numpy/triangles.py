@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
     canonical_shape,
     check_arraylike,
     converted,
+    filled_like,
     number_like,
     to_array,
     unwrapped,
@@ -167,7 +168,7 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
     if m.aval.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D; got {m.aval.shape}.")
     *lead, rows, columns = m.aval.shape
-    zero = converted(0, m.aval.dtype, m.aval.weak_type)
+    zero = filled_like(m, 0)
     if lower:
         return choose_where(band(rows, columns, k, compare.ge_p, tuple(lead)), m, zero)
     below = band(rows, columns, k - 1, compare.ge_p, tuple(lead))

@@ -150,9 +150,9 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
         raise ValueError(f"Order of derivative must be positive; polyder got m={m}.")
     check_arraylike("polyder", p)
     (p,) = promote_dtypes_inexact(to_array("polyder", p))
-    _check_vector("polyder", p)
     if not m:
         return p
+    _check_vector("polyder", p)
     length = p.aval.shape[0]
     if m >= length:
         return zeros(0, p.aval.dtype)
@@ -183,9 +183,9 @@ def polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array
     check_arraylike("polyint", p)
     k = 0 if k is None else k
     p, k = promote_dtypes_inexact(to_array("polyint", p), to_array("polyint", k))
-    _check_vector("polyint", p)
     if not m:
         return p
+    _check_vector("polyint", p)
     k = atleast_1d(k)
     if k.aval.shape == (1,):
         k = broadcast_to(k, (m,))
@@ -222,8 +222,9 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 @library
 def _polymul(a1, a2):
     a1, a2 = promote_dtypes_inexact(to_array("polymul", a1), to_array("polymul", a2))
-    a1, a2 = (x if x.aval.size else zeros(1, x.aval.dtype) for x in (a1, a2))
-    return convolve(atleast_1d(a1), atleast_1d(a2), mode="full")
+    a1, a2 = atleast_1d(a1), atleast_1d(a2)
+    a1, a2 = (x if x.aval.shape[0] else zeros(1, x.aval.dtype) for x in (a1, a2))
+    return convolve(a1, a2, mode="full")
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:

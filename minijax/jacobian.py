@@ -207,6 +207,8 @@ def _columns(flat, leaves, holomorphic, transform):
             shapes = [(*get_aval(out).shape, *aval.shape) for aval in avals]
             blocks.append([np.zeros(shape, get_aval(out).dtype) for shape in shapes])
             continue
+        if get_aval(out).weak_type and not get_aval(dot).weak_type:
+            dot = to_dtype(dot, dot.dtype, True)
         last = moveaxis(to_front(dot, dim, total), 0, ndim)
         blocks.append(_split(last, ndim, avals))
     return blocks, outs

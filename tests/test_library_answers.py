@@ -31,6 +31,8 @@ ANSWERS = {
         m.grad(lambda v: jnp.{{dot(v, v)|inner(v, v)|matmul(v, v)|einsum("i,j->ij", v, v).sum()}})({{w|x}})
     """,
     "powers": """
+        m.grad(lambda v: jnp.{{median(v)|nanmedian(v)|quantile(v, 0.5)|percentile(v, 5.0)|nanquantile(v, 0.5)|quantile(x, v)|append(x, v).sum()|poly(jnp.ravel(v)).sum()}})(0.7)
+        m.jacfwd({{lambda v: v ** 2.0|lambda v: jnp.float_power(v, 2)|lambda v: lax.pow(v, 2.0)|m.jacfwd(lambda v: v ** 3.0)}})(0.7) | m.jacfwd(lambda v, u: (v ** 2.0, v ** u), (0, 1))(0.7, x)
         jnp.power({{2|2.0|-2|True|2j|weak|np.float32(2)|jnp.int8(3)|i|h}}, {{jnp.int8(2)|jnp.uint8(3)|np.int8(2)|jnp.array(2)|np.array(2, "int64")}})
         jnp.power({{2|2.0|True|jnp.int8(3)}}, {{True|np.True_|np.array(True)|jnp.array(True)|jnp.array([2])|wi}})
         jnp.power({{2|jnp.int8(2)|True}}, {{jnp.array(-1)|np.int8(-1)}})

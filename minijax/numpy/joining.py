@@ -74,8 +74,8 @@ def _one_dtype(name: str, parts: list[Any], dtype: Any) -> list[Any]:
     dtype = as_dtype(dtype, name)
     if dtype is not None:
         return [cast(x, dtype) for x in parts]
-    first = parts[0].aval.dtype
-    same = all(x.aval.dtype == first for x in parts)
+    first, weak = parts[0].aval.dtype, parts[0].aval.weak_type
+    same = all(x.aval.dtype == first and x.aval.weak_type == weak for x in parts)
     if same and first != dtypes.bool_ and not dtypes.is_extended(first):
         return parts
     return promote_dtypes(*parts)

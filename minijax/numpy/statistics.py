@@ -29,6 +29,7 @@ from minijax.numpy.promotion import (
     number_like,
     promote_dtypes_inexact,
     promote_one_inexact,
+    promote_shapes,
     to_array,
 )
 from minijax.numpy.selecting import choose_where
@@ -138,7 +139,6 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         )
     if q.aval.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.aval.shape}")
-    a, q = converted(a, a.aval.dtype), converted(q, q.aval.dtype)
     axes = axes_of(axis, a.aval.ndim)
     keep = [i for i in range(a.aval.ndim) if i not in axes]
     rows = _rows_last(a, axes, keep)
@@ -159,7 +159,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     if keepdims:
         lead = q.aval.ndim
         found = expanded(found, [i + lead for i in axes]) if axes else found
-    return found
+    return converted(found, found.aval.dtype)
 
 
 def _check_floating(q: Any) -> None:
@@ -192,21 +192,22 @@ def _of_sorted(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
     missing = isnan(rows)
     if not skip_nan:
         any_missing = reductions.any(missing, axis=-1, keepdims=True)
-        rows = choose_where(any_missing, number_like(rows, np.nan), rows)
+        rows = choose_where(any_missing, np.nan, rows)
     rows = sort(rows, axis=-1)
     qs = reshaped(q, (*q.aval.shape, *[1] * len(lead)))
+    times = lambda x: mul_p.bind(*promote_shapes("quantile", qs, x))  # cotangents of q are not weak
     if skip_nan:
         count = reductions.sum(~missing, axis=-1, dtype=dtype)
         last = ufuncs.subtract(count, number_like(count, 1))
-        index = ufuncs.multiply(qs, last)
+        index = times(last)
         last = ufuncs.maximum(last, number_like(last, 0))
     else:
         last = _count(length - 1, dtype)
-        index = ufuncs.multiply(qs, last)
+        index = times(last)
         if method == "inverted_cdf":
-            index = ufuncs.multiply(qs, _count(length, dtype)) - 1
+            index = times(_count(length, dtype)) - 1
     if method == "inverted_cdf" and skip_nan:
-        index = ufuncs.multiply(qs, count) - 1
+        index = times(count) - 1
     low, high = arithmetic.floor(index), arithmetic.ceil(index)
     weight = ufuncs.subtract(index, low)
     zero = np.asarray(0, dtype)[()]

@@ -70,11 +70,12 @@ class _Call(NamedTuple):
 class _Frame:
     """A program that is being run: its variables so far, and the equation that is next."""
 
-    def __init__(self, runs: Sequence[_Call], turn: int):
+    def __init__(self, runs: Sequence[_Call], turn: int, outermost: bool = False):
         self.call = runs[turn]
         closed, args = on_arrays(self.call.program), self.call.args
         self.jaxpr = closed.jaxpr
         self.index, self.runs, self.turn = 0, runs, turn
+        self.outermost, self.reached = outermost, 0
         self.env = dict(zip(self.jaxpr.constvars, closed.consts, strict=True))
         self.env.update(zip(self.jaxpr.invars, args, strict=True))
         variables = [*self.env, *(v for eqn in self.jaxpr.eqns for v in eqn.outvars)]
@@ -86,7 +87,9 @@ class _Frame:
     def run(self) -> None:
         """Compute the results of the next equation, unless they have been computed before."""
         eqn = self.jaxpr.eqns[self.index]
-        if not all(v in self.env for v in eqn.outvars):
+        # What has no results is run for its effects: once, and within bodies when these are left.
+        new = self.outermost and self.index == self.reached and not eqn.outvars
+        if new or not all(v in self.env for v in eqn.outvars):
             context = local.context
             saved, context.source = context.source, eqn.source or context.source
             try:
@@ -98,6 +101,7 @@ class _Frame:
             outs = out if eqn.primitive.multiple_results else [out]
             self.env.update(zip(eqn.outvars, outs, strict=True))
         self.index += 1
+        self.reached = max(self.reached, self.index)
 
     def places(self) -> list[dict[str, int]] | None:
         with self.call.entered():
@@ -119,7 +123,7 @@ class Stepper(Report):
     """
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any], out_tree: Any):
-        self._frames = [_Frame([_Call(closed, args)], 0)]
+        self._frames = [_Frame([_Call(closed, args)], 0, outermost=True)]
         self._out_tree = out_tree
         self.last: JaxprEqn | None = None
         self.inputs: list[Any] = []  # of the last equation

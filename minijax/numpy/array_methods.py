@@ -529,29 +529,6 @@ _OTHERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-# Methods that make sense for keys too, and that upstream's keys do not have.
-_NOT_OF_KEYS = (
-    "argpartition", "byteswap", "choose", "clip", "compress", "conj", "conjugate", "diagonal", "imag", "mT",
-    "real", "repeat", "searchsorted", "view",
-)  # fmt: skip
-
-
-def _of_numbers(name: str, member: Any) -> Any:
-    """A member of concrete arrays that arrays of random keys lack."""
-    inherited = member.fget if isinstance(member, property) else member
-
-    @functools.wraps(inherited)
-    def checked(self, *args, **kwargs):
-        if self.signature.aval.dtype.kind == "K":
-            raise NotImplementedError(
-                f"Cannot call abstract method {name}: arrays of random keys have no .{name}; use the "
-                "function of jax.numpy, or the words that random.key_data gives."
-            )
-        return inherited(self, *args, **kwargs)
-
-    return property(checked) if isinstance(member, property) else checked
-
-
 def install() -> None:
     """Attach all operators and methods to `Array`."""
     members: dict[str, Any] = dict(_OTHERS)
@@ -571,5 +548,4 @@ def install() -> None:
             member.__name__ = name
             member.__qualname__ = f"Array.{name}"
     attach(members)
-    attach({name: _of_numbers(name, members[name]) for name in _NOT_OF_KEYS}, ArrayImpl)
     _known.add(Array)

@@ -89,6 +89,8 @@ def _found(f: Callable, args: tuple, kwargs: dict, leaves: list[Any]) -> NanErro
     stage, seen = watched(lambda: traced(f, args, kwargs))
     run = Run(stage.jaxpr, leaves)
     origin = search(run, [n for n, v in enumerate(run.results) if has_nan(v)], ())
+    if origin is None and any(map(has_nan, run.results)):
+        return NanError("A result is NaN: it is a constant of the program.")
     if origin is None:  # only the compiled program makes one
         return NanError("A result of the compiled program is NaN, and none if run step by step.")
     return nan_error(origin, seen, stage.jaxpr)
@@ -141,13 +143,25 @@ class Run:
         self.eqns: list[JaxprEqn] = []
         self.maker: dict[Var, int] = {}
         self.outvars = list(closed.outvars)
+        self.constants: set[Var] = set()
         self._bind(closed, args)
         self._run(closed)
         self.results = [self.read(v) for v in self.outvars]
 
     def _bind(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+        self.constants.update(closed.constvars)
         self.values.update(zip(closed.constvars, closed.consts, strict=True))
         self.values.update(zip(closed.invars, args, strict=True))
+
+    def is_constant(self, atom: Any) -> bool:
+        """Whether a value, as `base` gives it, stands in the program itself, or follows from such."""
+        if type(atom) is Literal or atom in self.constants:
+            return True
+        operands = self.eqns[self.maker[atom]].invars if atom in self.maker else ()
+        if not operands or not all(map(self.is_constant, map(self.base, operands))):
+            return False
+        self.constants.add(atom)
+        return True
 
     def read(self, atom: Any) -> Any:
         return atom.value() if type(atom) is Literal else self.values[atom]
@@ -184,18 +198,27 @@ class _Origin(NamedTuple):
 
 
 def search(run: Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin | None:
-    """The first of the equations that made, from operands without NaN, the NaN of these results."""
-    first = _first(run, [run.outvars[n] for n in places], has_nan)
+    """The first of the equations that made the NaN of these results, from operands without NaN or from
+    a constant.
+    """
+    first = _first(run, [run.outvars[n] for n in places], has_nan, constants=True)
     if first is None:
         return None
     eqn, place = run.eqns[first[0]], first[1]
     return _within(run, eqn, turns) or _Origin(run, eqn, place, turns)
 
 
-def _first(run: Run, atoms: Sequence[Any], bad: Callable) -> tuple[int, int] | None:
-    """The first equation that made `bad` values from others on the way to `atoms`, and its result."""
+def _first(
+    run: Run, atoms: Sequence[Any], bad: Callable, constants: bool = False
+) -> tuple[int, int] | None:
+    """The first equation that made `bad` values of others on the way to `atoms`, and its result.
+
+    With `constants`, it may have made them of a constant, too.
+    """
     todo = [run.base(atom) for atom in atoms]
-    done, first = set(), None
+    done: set[Var] = set()
+    found: list[tuple[int, int]] = []
+    constant: list[tuple[int, int]] = []  # where a constant is spread, which others then read
     while todo:
         var = todo.pop()
         if type(var) is Literal or var in done:
@@ -206,9 +229,12 @@ def _first(run: Run, atoms: Sequence[Any], bad: Callable) -> tuple[int, int] | N
             continue
         operands = [v for v in map(run.base, run.eqns[number].invars) if bad(run.read(v))]
         todo += operands
-        if not operands and (first is None or number < first[0]):
-            first = number, run.eqns[number].outvars.index(var)
-    return first
+        place = number, run.eqns[number].outvars.index(var)
+        if not operands:
+            found.append(place)
+        elif constants and any(map(run.is_constant, operands)):
+            (constant if run.is_constant(var) else found).append(place)
+    return min(found or constant, default=None)
 
 
 def _within(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
@@ -284,7 +310,7 @@ def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None
         f"the first NaN arose at {_named(line)}{side}{loops}:",
         f"    {written}",
         f"{eqn.primitive.name}{made} gave it at index {index} of {eqn.outvars[place].aval.str_short()}"
-        f"{_operands(run, eqn, index)}.",
+        f"{_operands(run, eqn, index)}{_constant(run, eqn)}.",
         *_infinity(run, eqn, index, line),
     ]
     if masked:
@@ -323,6 +349,12 @@ def _operands(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:
     """The operands at the place of the NaN, where they have one there."""
     shown = [f"{x:.6g}" for _, x in _elements(run, eqn, index)]
     return f", from {' and '.join(shown)}" if shown else ""
+
+
+def _constant(run: Run, eqn: JaxprEqn) -> str:
+    """The operand that is NaN, if the program has it as a constant."""
+    given = (v for v in map(run.base, eqn.invars) if run.is_constant(v))
+    return ": a constant of the program is NaN" if any(has_nan(run.read(v)) for v in given) else ""
 
 
 def _elements(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:

@@ -34,6 +34,23 @@ def log_of_negative(x):
     return jnp.sum(z * 2)
 
 
+@program(NEGATIVE, line=2, index=(1,))
+def constant_where_it_is_negative(x):
+    y = x * 1
+    z = jnp.where(y < 0, jnp.nan, y)
+    return z * 2
+
+
+@program(X, line=1, index=(1,))
+def constant_array(x):
+    return x + np.array([1, np.nan, 2], np.float32)
+
+
+@program(X, line=1, turns=(1,), index=(0,))
+def constant_in_a_loop(x):
+    return lax.fori_loop(0, 3, lambda i, c: jnp.where(i == 1, jnp.nan, c), x)
+
+
 @program(ZEROS, line=1)
 def zero_by_zero(x):
     return jax.jit(lambda x: x / jnp.sum(x))(x)
@@ -446,6 +463,13 @@ def test_no_nan_no_error():
     assert explain.nan(hidden)(NEGATIVE) == hidden(NEGATIVE)
     assert explain.nan(lambda x: {"a": x + 1, "b": "text"}["a"])(1) == 2
     assert explain.nan(jax.grad(jnp.sum))(X).tolist() == [1, 1, 1]
+
+
+def test_a_result_that_is_a_constant():
+    with pytest.raises(
+        FloatingPointError, match="A result is NaN: it is a constant of the program"
+    ):
+        explain.nan(lambda x: jnp.float32(jnp.nan))(X)
 
 
 def test_argument_that_is_nan():

@@ -97,6 +97,23 @@ def test_programs_that_calls_share_have_the_lines_of_each(name):
     assert all(line.where for line in found["StableHLO"].lines if " stablehlo.fft" in line.text)
 
 
+def test_a_platform_that_has_no_program_says_why():
+    """The stages before are shown."""
+    found = explain(lambda x: lax.linalg.svd(x, algorithm=lax.linalg.SvdAlgorithm.JACOBI)[1], W)
+    (line,) = found["jaxpr"].lines[1:2]
+    assert line.text.startswith("b:f32[3]") and line.where.startswith("test_stages.py:")
+    for stage in ("StableHLO", "optimised HLO"):
+        assert found[stage].lines[0].text.startswith("NotImplementedError: The SVD Jacobi")
+
+
+def test_lines_are_not_those_of_decorators_within_the_library():
+    """`pinv` has a function that a context manager decorates."""
+    lines = [line.where for line in explain(jnp.linalg.pinv, W, compile=False)["jaxpr"].lines]
+    found = explain(lambda w: jnp.linalg.pinv(w) * 2, W, compile=False)["jaxpr"].lines
+    assert not [line for line in lines if line.startswith("contextlib")]
+    assert {line.where.split(":")[0] for line in found if line.made} == {"test_stages.py"}
+
+
 def test_what_has_no_line_has_the_first_of_the_function():
     def product(x):
         return x @ x

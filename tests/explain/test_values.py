@@ -154,6 +154,21 @@ def test_steps_forward_and_back_give_the_values_of_the_function():
         _ = stepper.results
 
 
+def test_what_has_no_results_is_run_once(capfd):
+    def f(x):
+        jax.debug.print("x {}", x, ordered=True)
+        jax.jit(lambda x: jax.debug.print("in jit {}", x, ordered=True))(x)
+        return x + 1
+
+    stepper = step(f, 1.0)
+    for _ in range(2):
+        while not stepper.done:
+            stepper.next()
+        stepper.back().back()
+    jax.effects_barrier()
+    assert capfd.readouterr().out.split("\n") == ["x 1.0", "in jit 1.0", ""]
+
+
 def test_steps_stop_where_the_first_nan_arises():
     stepper = step(_program, 5.0).run_to()
     assert stepper.last.primitive.name == "log"

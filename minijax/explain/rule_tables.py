@@ -178,6 +178,8 @@ def where(obj: Any) -> Place:
     if place is None:
         data = [f for f in _functions_within(obj) if "<locals>" not in f.__qualname__]
         place = _definition(obj) or _of_object(data[0] if data else obj)
+    if place is None:  # a class that a call made, for one
+        place = _definition(obj)
     if place is None and not isinstance(obj, (type, ModuleType)):
         place = _of_object(getattr(obj, "_fun", None) or getattr(obj, "__wrapped__", type(obj)))
     if place is None:
@@ -228,8 +230,10 @@ def _statements(file: str) -> tuple[list[tuple[str, int, int]], int]:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             found.append((node.name, first, node.end_lineno or first))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            found.append((node.targets[0].id, first, node.end_lineno or first))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = (n.id for target in targets for n in ast.walk(target) if type(n) is ast.Name)
+            found += [(name, first, node.end_lineno or first) for name in names]
     return found, text.count("\n")
 
 
@@ -258,12 +262,20 @@ def _with_neighbours(file: str, first: int, last: int) -> Place:
 
 
 def _definition(p: Any) -> Place | None:
-    """The statement of the package that defines a primitive, or another object that has a name."""
+    """The statement of the package that defines a primitive, or another object that has a name; or one
+    that it is a copy of, with another name.
+    """
+    inner = getattr(p, "__wrapped__", None)
+    copies = lambda value: inner is not None and getattr(value, "__wrapped__", None) is inner
+    return _statement(lambda value: value is p) or _statement(copies)
+
+
+def _statement(wanted: Callable[[Any], bool]) -> Place | None:
     for module_name, module in list(sys.modules.items()):
-        if not module_name.startswith("minijax.") or getattr(module, "__file__", None) is None:
+        if module_name.split(".")[0] != "minijax" or getattr(module, "__file__", None) is None:
             continue
         for name, value in list(vars(module).items()):
-            if value is p:
+            if wanted(value):
                 for defined, first, last in _statements(module.__file__)[0]:
                     if defined == name:
                         return _with_neighbours(module.__file__, first, last)

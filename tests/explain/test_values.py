@@ -112,14 +112,52 @@ def test_rules_of_an_interpreter_and_of_a_primitive():
         (lax.sin_p, "sin_p = "),
         (jnp.add, "add = "),
         (jax.custom_vjp, "class custom_vjp"),
+        (jax.enable_x64, "enable_x64 = "),
+        (jnp.acos, "arccos = "),
+        (jnp.int2, "int1, int2, int4 = "),
     ],
-    ids=["a function", "a name", "a primitive", "a ufunc", "a class"],
+    ids=[
+        "a function",
+        "a name",
+        "a primitive",
+        "a ufunc",
+        "a class",
+        "a setting",
+        "an alias",
+        "a type",
+    ],
 )
 def test_where(obj, start):
     found = where(obj)
     assert start in found.source
     assert found.before
     assert found.behind
+
+
+def test_every_public_function_and_class_has_its_source():
+    """But for those of NumPy, of jaxlib and of abstract classes."""
+    without = []
+    for module in (
+        jax,
+        jnp,
+        lax,
+        jax.nn,
+        jax.random,
+        jax.scipy.special,
+        jax.tree_util,
+        jax.sharding,
+    ):
+        for name in module.__all__ if hasattr(module, "__all__") else dir(module):
+            obj = getattr(module, name)
+            if not callable(obj) or name.startswith("_") or hasattr(obj, "__path__"):
+                continue
+            try:
+                place = where(obj)
+            except TypeError:
+                without.append(f"{obj.__module__.split('.')[0]} {name}")
+                continue
+            assert place.source.strip(), name
+    assert {text.split()[0] for text in without} <= {"numpy", "jaxlib"}, without
 
 
 def test_where_there_is_no_source():

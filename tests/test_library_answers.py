@@ -67,6 +67,7 @@ ANSWERS = {
         m.{{jit|grad}}(lambda r: r(jnp.array([[0.5]])).sum())(grid()) | tree.map(lambda v: 2 * v, grid())(jnp.array([[0.5], [3.0], [9.0]]))
     """,
     "special functions and clusters": """
+        m.jit(m.grad(lambda p: m.random.binomial(m.random.key(0), 5.0, p)))(0.3) | m.random.multinomial(m.random.key(0), 5.0, 0.5{{, shape=(3,)|}})
         scipy.special.expn({{1.7|0.5|20.5|-1.5|-2}}, {{2.5|1.0001|40.0}}) | scipy.special.expn({{1.5|-0.5|-1}}, {{0.5|1.0}}) | scipy.special.expn(-1, 0.0)
         m.jvp(lambda v: scipy.special.expn({{2.5|-1}}, v), (2.5,), (1.0,))
         m.jvp(lambda v: scipy.special.zeta({{2.5|2}}, v), (0.7,), (1.0,)) | m.jvp(lambda v: scipy.special.zeta(v, 2.5), (1.7,), (1.0,))

@@ -554,6 +554,8 @@ def full_like(
         device = None if np.ndim(fill_value) else device
     weak = dtype is None and _is_weak(a, aval) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
+    if found == dtypes.float0:
+        return np.zeros(sizes, found)
     fill_value = _fitted(fill_value, found)
     out = _full_like(sizes, fill_value, found, weak)
     out = _constant_at(out, device, out_sharding, "reshard" if inherited else "full_like")

@@ -104,6 +104,12 @@ def known(x: Any, name: str, remedy: str) -> np.ndarray:
                 x, remedy, f"The size of the result of jnp.{name} depends on its values."
             )
         x = concrete
+    elif getattr(x, "dtype", None) == dtypes.float0:
+        raise TypeError(
+            f"Called {name} with a float0 array. float0s do not support any operations by design, because "
+            "they are not compatible with non-trivial vector spaces: make an array of zeros of a dtype "
+            "of your own in its place, as with np.zeros_like(x, dtype=float)."
+        )
     return np.asarray(x)
 
 

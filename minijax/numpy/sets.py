@@ -303,7 +303,7 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 
 def _typed_if_complex(x: Any) -> Any:
     """Return an array that is not weakly typed if it is complex: so are upstream's sets of these."""
-    return converted(x, x.aval.dtype) if x.aval.dtype.kind == "c" else x
+    return converted(x, x.dtype) if x.dtype.kind == "c" else x
 
 
 def _by_mask(x: Any, mask: Any, size: int, fill: Any) -> Any:

@@ -356,8 +356,8 @@ def binomial(
     p = _inexact(p)
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise TypeError("binomial does not accept a complex p: give its real part.")
-    n = spread(converted(n, p.dtype), shape)
-    return binomial_of(keys, n, spread(p, shape), dtype)
+    n, p = lax.stop_gradient((spread(converted(n, p.dtype), shape), spread(p, shape)))  # it counts
+    return binomial_of(keys, n, p, dtype)
 
 
 @library(static=("shape", "dtype", "unroll"), converted=("unroll",), whole=True)
@@ -389,7 +389,7 @@ def multinomial(
     check_arraylike("multinomial", n, p)
     dtype = dtypes.float_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     n, p = promote_dtypes_inexact(jnp.asarray(n), jnp.asarray(p))
-    if not np.ndim(p):
+    if shape is None and not np.ndim(p):
         raise ValueError(
             "axis -1 is out of bounds for array of dimension 0: p needs an axis of weights."
         )

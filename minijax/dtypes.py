@@ -567,6 +567,11 @@ def to_inexact_dtype(dtype: Any) -> DType:
             f"Cannot interpret '{dtype}' as a data type of numbers: key_data(key) gives the words of a "
             "random key."
         )
+    if dtype == float0:
+        raise TypeError(
+            "Called a function of numbers with a float0 array. float0s do not support any operations by "
+            "design: make an array of zeros of a dtype of your own in its place."
+        )
     return _TO_INEXACT.get(dtype, dtype)
 
 

@@ -285,6 +285,7 @@ def resize(
             f"{type(image).__name__!r} object has no attribute 'ndim': resize takes an array; got "
             f"{image!r}."
         )
+    image = jnp.asarray(image) if isinstance(image, (int, float, complex)) else image
     shape, method = canonical_shape(shape), _method_of(method)
     _check_shape(image, shape)
     if method is ResizeMethod.NEAREST:

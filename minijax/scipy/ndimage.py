@@ -64,6 +64,7 @@ def map_coordinates(
     Array([5.], dtype=float32)
     """
     places = [jnp.asarray(c) for c in coordinates]
+    input = jnp.asarray(input) if isinstance(input, (list, tuple)) else input
     check_arraylike("map_coordinates", input)
     if len(places) != np.ndim(input):
         raise ValueError(
@@ -80,6 +81,10 @@ def map_coordinates(
             f"jax.scipy.ndimage.map_coordinates currently requires order<=1; got order={order!r}."
         )
     check_ranks("map_coordinates", *places)
+    if cval is None:
+        raise ValueError(
+            "None is not a valid value for jnp.array: give map_coordinates a number as cval."
+        )
     if not isinstance(cval, Array):  # NumPy refuses numbers that the dtype has not
         cval = np.asarray(cval, dtypes.dtype(input))
     return _map_coordinates(input, places, cval, order, mode)

@@ -185,8 +185,8 @@ def _places_of(plan: _Plan, length: int, fs: Any, dtype: Any) -> tuple[Any, Any]
     frequencies = (fft.rfftfreq if plan.one_sided else fft.fftfreq)(plan.nfft, 1 / fs, dtype=wide)
     half = plan.size / 2
     times = np.arange(half, length - half + 1, plan.step)
-    times = (times - half if plan.boundary is not None else times).astype(dtype)
-    return frequencies, (times / fs).astype(dtype)
+    times = (times - half if plan.boundary is not None else times).astype(wide)
+    return frequencies, (times / fs).astype(wide)
 
 
 def stft(

@@ -1059,7 +1059,7 @@ OTHERWISE = {
         *CLASSES,
         "arange step", "argmax axis", "ball", "cholesky", "eigh",
         "fori body", "fori bounds vector", "grad argnums float", "grad argnums type",
-        "index slice float", "jit static name type", "jit static type", "key sin",
+        "index slice float", "jit static name type", "jit static type",
         "key split tracer", "key sum", "lax cholesky", "lax eigh", "lax reshape", "lax slice",
         "lax slice order", "lax slice tracer", "lax slice_in_dim", "map not callable",
         "nn standardize", "pmap many", "pmap scalar", "pmap sizes", "reshape float", "reshape order",

@@ -49,7 +49,7 @@ ANSWERS = {
         jnp.unwrap({{jnp.zeros(0, int)|jnp.zeros((0, 2), int)|jnp.uint8([1, 9, 2])|x[:0]}}, {{axis=0|period=4}})
     """,
     "frequencies, transforms and signals": """
-        scipy.signal.stft(h, nperseg=2, return_onesided=False)[1] | m.nn.{{softmax|log_softmax}}(b{{|, where=b}}) | m.image.resize({{2.0|3}}, (), "{{nearest|cubic}}")
+        scipy.signal.stft(h, nperseg=2, return_onesided=False)[1] | m.image.resize({{2.0|3}}, (), "{{nearest|cubic}}")
         scipy.ndimage.map_coordinates({{[1.0, 2.0]|x}}, [x[:2]], 1{{|, cval=None}})
         jnp.{{polyder|polyint}}({{2.0|x[:0]|jnp.ones((0, 2))}}, 0) | jnp.polymul({{x|x[:0]}}, {{x[:0]|jnp.ones((0, 2))|jnp.ones((2, 0))}})
         jnp.fft.fftfreq(5, {{1.0|0.1}}, dtype={{None|int|"int8"|bool|"float16"|"complex64"}})

@@ -131,11 +131,6 @@ def _masked(name: str, x: Any, where: Any) -> Any:
     check_arraylike(name, x)
     if where is not None:
         x = jnp.where(where, x, -np.inf)
-    if dtypes.dtype(x) == np.bool_:
-        raise TypeError(
-            "sub does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes of "
-            f"integer, floating, complexfloating. {name} takes numbers: use x.astype(float)."
-        )
     (x,) = promote_dtypes_inexact(x)
     return x
 

@@ -24,6 +24,7 @@ from minijax.runtime.layouts import Format, Layout
 from minijax.runtime.platforms import Device
 from minijax.sharding import (
     AbstractMesh,
+    AxisType,
     Mesh,
     NamedSharding,
     PartitionSpec,
@@ -156,8 +157,12 @@ def _public(kind: type) -> str | None:
 
 
 def in_force(mesh: Any) -> bool:
-    """Whether a mesh is that of `set_mesh`, within which the text is to run as the program is."""
-    return isinstance(mesh, AbstractMesh) and not mesh.empty and mesh == get_abstract_mesh()
+    """Whether a mesh is that of the `shard_map` around, or that of `set_mesh`, within which the text is
+    to run as the program is.
+    """
+    if not isinstance(mesh, AbstractMesh) or mesh.empty:
+        return False
+    return AxisType.Manual in mesh.axis_types or mesh == get_abstract_mesh()
 
 
 def _device(device: Any) -> str:

@@ -514,8 +514,11 @@ def _linear_solve(body, eqn, operands, *, const_lengths, jaxprs):
         start += count
     right = operands[start:]
 
+    has_aux = len(eqn.outvars) > len(right)
+
     def function(key, program, head):
-        name = body.module.function(program, key)
+        results = (len(right), len(eqn.outvars) - len(right)) if has_aux and head != "x" else None
+        name = body.module.function(program, key, results=results)
         return f"lambda {head}, held={tuple_text(held[key])}: {name}(*held, *x)"
 
     given = [function("matvec", jaxprs.matvec, "x"), tuple_text(right)]
@@ -526,9 +529,9 @@ def _linear_solve(body, eqn, operands, *, const_lengths, jaxprs):
         )
     if jaxprs.vecmat is jaxprs.matvec:
         given.append("symmetric=True")
-    if len(eqn.outvars) > len(right):
-        raise NotImplementedError("to_python: custom_linear_solve with has_aux=True.")
-    return f"lax.custom_linear_solve({', '.join(given)})"
+    if not has_aux:
+        return f"lax.custom_linear_solve({', '.join(given)})"
+    return f"jax.tree.leaves(lax.custom_linear_solve({', '.join(given)}, has_aux=True))"
 
 
 def _shard_map(

@@ -166,6 +166,20 @@ def places(m, a):
 
 
 @program(X)
+def linear_solves_with_more_results(m, x):
+    def solve(_, b):
+        return {"x": m.numpy.linalg.solve(MATRIX, b["x"])}, (b["x"].sum(), m.numpy.int32(3))
+
+    def solved(x):
+        product = lambda y: {"x": m.numpy.asarray(MATRIX) @ y["x"]}
+        return m.lax.custom_linear_solve(
+            product, {"x": x}, solve, transpose_solve=solve, has_aux=True
+        )
+
+    return solved(x), m.grad(lambda x: (solved(x)[0]["x"] ** 2).sum())(x)
+
+
+@program(X)
 def linear_calls(m, x):
     call = partial(m.custom_derivatives.linear_call, lambda r, x: r * x, lambda r, ct: ct * r)
     return m.value_and_grad(lambda x: call(x[0], x * 2).sum())(x)

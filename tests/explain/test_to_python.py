@@ -565,3 +565,23 @@ def test_calls_of_all_kinds_are_written(name):
         assert _bits(made, args) == _bits(f, args)
     if name not in OURS:
         assert _types(jax.make_jaxpr(source.under("jax").function())(*args)) == _types(jaxpr)
+
+
+def test_the_mesh_of_a_shard_map_is_in_force_within_it():
+    mesh = minijax.sharding.Mesh(
+        np.array(minijax.devices()[:1]), ("i",), axis_types=(minijax.sharding.AxisType.Explicit,)
+    )
+    spec = minijax.sharding.PartitionSpec
+
+    def squares(x):
+        gathered = minijax.lax.all_gather(x * x, "i", tiled=True, to="reduced")
+        return gathered.sum()
+
+    def f(x):
+        total = minijax.shard_map(squares, in_specs=spec("i"), out_specs=spec(reduced={"i"}))
+        return minijax.grad(total)(minijax.sharding.reshard(x, spec("i")))
+
+    with minijax.set_mesh(mesh):
+        source = explain.to_python(f, X)
+        np.testing.assert_array_equal(minijax.jit(source.function())(X), X * 2)
+    assert "reduced={'i'}" in source and "AbstractMesh" not in source

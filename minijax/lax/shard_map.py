@@ -281,9 +281,12 @@ def _(trace, primals, tangents, **params):
 
 def _residual_spec(aval: Any, params: dict) -> PartitionSpec:
     """Residuals are as many as the devices among which they may differ, one after the other."""
-    manual = params["newly_manual_axes"]
-    axes = (aval.vma | sums_of(aval)[0]) & manual if params["check_vma"] else manual
-    return P(tuple(name for name in params["mesh"].axis_names if name in axes))
+    manual, reduced = params["newly_manual_axes"], frozenset()
+    axes = manual
+    if params["check_vma"]:
+        unreduced, reduced = sums_of(aval)
+        axes, reduced = (aval.vma | unreduced) & manual, reduced & manual
+    return P(tuple(name for name in params["mesh"].axis_names if name in axes), reduced=reduced)
 
 
 def _with_ranks(split: Any, count: int) -> tuple[ClosedJaxpr, ClosedJaxpr, list[Any]]:

@@ -25,7 +25,6 @@ REASONS = {
     # Empty arrays, numbers, and arrays for numbers.
     r"reshape\([xM], \(": "upstream checks no sizes before it runs; the array has not those elements",
     r"(empty|numbers): .*fiedler_companion": "no other function of the module returns a weak type",
-    r"numbers: .*random\.multinomial": "weights without an axis",
     r"ormqr|_tridiagonal\(|scipy\.linalg\.hessenberg|RegularGrid|cov\(m, fw": _SHAPES,
     r"empty: .*(nonzero\(im, |polyadd|polysub|polyder)": _SHAPES,
     r"empty: .*(lax\.linalg\.hessenberg|unique\((M|im|dup), )": "upstream's shape is not the one asked for",

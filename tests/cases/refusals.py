@@ -50,11 +50,16 @@ def SCALAR(m):
     return m.ShapeDtypeStruct((), "float32")
 
 
+def rotation(m):
+    return m.scipy.spatial.transform.Rotation
+
+
 def imported(m):
     """The library with the submodules that the calls use."""
     for name in (
         "scipy.linalg", "scipy.special", "scipy.optimize", "scipy.sparse.linalg", "custom_batching",
         "experimental", "image", "nn.initializers", "ops", "debug", "tree", "lax.linalg",
+        "scipy.spatial.transform",
     ):  # fmt: skip
         importlib.import_module(f"{m.__name__}.{name}")
     return m
@@ -889,6 +894,9 @@ CALLS = {
     "key np": lambda m: np.asarray(m.random.key(0)),
     "key sum": lambda m: m.numpy.sum(m.random.split(m.random.key(0))),
     "key sin": lambda m: m.numpy.sin(m.random.key(0)),
+    "rotation from_quat": lambda m: rotation(m).from_quat(m.random.key(0)),
+    "rotation from_rotvec": lambda m: rotation(m).from_rotvec(1.0),
+    "rotation from_mrp": lambda m: rotation(m).from_mrp(1.0),
     "bits dtype": lambda m: m.random.bits(m.random.key(0), (3,), "float32"),
     "rademacher": lambda m: m.random.rademacher(m.random.key(0), (3,), "U3"),
     "t": lambda m: m.random.t(m.random.key(0), X, (2,)),

@@ -27,6 +27,18 @@ def _normalized(q: Any) -> Any:
     return q / jnp.linalg.norm(q, axis=-1, keepdims=True)
 
 
+def _vectors(x: Any, signature: str) -> Any:
+    """Vectors along the last axis; ValueError for a number, as of a function with this signature."""
+    x = jnp.asarray(x)
+    if not x.ndim:
+        raise ValueError(
+            f"input with shape () does not have enough dimensions for all core dimensions "
+            f"('{signature[1]}',) on vectorized function with excluded=frozenset() and "
+            f"signature='{signature}': rotations are made of vectors, along the last axis."
+        )
+    return x
+
+
 def _where(condition: Any, convert: Callable, x: Any) -> Any:
     """`convert(x)` where a condition holds, which may be an array."""
     if isinstance(condition, Array):
@@ -154,19 +166,19 @@ class Rotation(NamedTuple):
     @classmethod
     def from_mrp(cls, mrp: Any) -> Rotation:
         """Make rotations from modified Rodrigues parameters: the axis times tan(angle / 4)."""
-        mrp = jnp.asarray(mrp)
+        mrp = _vectors(mrp, "(m)->(n)")
         square = jnp.sum(mrp * mrp, axis=-1, keepdims=True) + 1
         return cls(jnp.concatenate([2 * mrp, 2 - square], axis=-1) / square)
 
     @classmethod
     def from_quat(cls, quat: Any) -> Rotation:
         """Make rotations from quaternions, which are normalized."""
-        return cls(_normalized(jnp.asarray(quat)))
+        return cls(_normalized(_vectors(quat, "(n)->(n)")))
 
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """Make rotations from axes times angles."""
-        rotvec = jnp.asarray(rotvec)
+        rotvec = _vectors(rotvec, "(m),()->(n)")
         return cls(_of_rotvec(_where(degrees, jnp.deg2rad, rotvec)))
 
     @classmethod

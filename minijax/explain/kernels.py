@@ -67,14 +67,14 @@ def _pallas_call(
     kernel = module.function(jaxpr, params["name"] or "kernel", results=0)
     module.outer_grid = outer
     first = mapping.num_index_operands + len(mapping.block_mappings)
+    ins, outs = ([_spec(module, b) for b in side] for side in (mapping.inputs, mapping.outputs))
     given = {
         "grid": tuple_text(next(bounds) if n is DYNAMIC else str(n) for n in mapping.grid),
-        "in_specs": _list([_spec(module, block) for block in mapping.inputs]),
-        "out_specs": _list([_spec(module, block) for block in mapping.outputs]),
+        "in_specs": _list(ins),
+        "out_specs": _list(outs),
         "scratch_shapes": _list(list(map(_scratch, jaxpr.in_avals[first:]))),
     }
-    whole = all(text.startswith("[pl.BlockSpec()") and text.count("(") == text.count("BlockSpec()")
-                for text in (given["in_specs"], given["out_specs"]))  # fmt: skip
+    whole = set(ins) == set(outs) == {"pl.BlockSpec()"}
     given = {k: v for k, v in given.items() if v not in ("()", "[]") or k == "in_specs"}
     if whole and not mapping.grid:
         del given["in_specs"], given["out_specs"]
@@ -89,9 +89,9 @@ def _pallas_call(
             given[name] = literal(params[name])
     if params["metadata"]:
         given["metadata"] = literal(dict(params["metadata"]))
-    outs = _list(list(map(struct_text, out_avals)))
+    results = _list(list(map(struct_text, out_avals)))
     options = "".join(f", {name}={text}" for name, text in given.items())
-    return f"pl.pallas_call({kernel}, {outs}{options})({', '.join(rest)})"
+    return f"pl.pallas_call({kernel}, {results}{options})({', '.join(rest)})"
 
 
 def _grid_index(function: str) -> Callable[..., str]:

@@ -50,7 +50,8 @@ _PUBLIC: dict[type, str] = {
 }
 
 __all__ = [
-    "Operand", "Text", "array_text", "dtype_text", "in_force", "literal", "operand", "struct_text", "tree_text", "tuple_text",
+    "Operand", "Text", "array_text", "dtype_text", "in_force", "literal", "operand", "struct_text",
+    "tree_text", "tuple_text",
 ]  # fmt: skip
 
 MOST_ELEMENTS = 64  # of an array that is written out

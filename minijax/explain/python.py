@@ -712,8 +712,8 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
 
     The result is a string with `function()`, `constants`, `callbacks` and `under(library)`.
     Sub-programs are functions of their own, with their derivative rules; functions that the program
-    calls back are taken from `callbacks`, and `function(callbacks={name: f})` replaces some.
-    So is what binds a primitive that no public function applies.
+    calls back are taken from `callbacks`, as are bindings of primitives that no public function
+    applies; `function(callbacks={name: f})` replaces some.
 
     >>> print(explain.to_python(lambda x: jnp.sin(x) * 2, 1.0).splitlines()[-3])
         a = lax.sin(x)  # f32[]

@@ -335,22 +335,6 @@ def clearer_refusals():
         exchange(minijax)(*rows[:5], np.zeros(8, np.int32))
 
 
-def main(chosen):
-    for name, run in PROGRAMS.items():
-        if chosen not in name:
-            continue
-        try:
-            run()
-            problem = None
-        except Exception:
-            problem = traceback.format_exc(limit=4)
-        print(json.dumps({"program": name, "problem": problem}), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "")
-
-
 def test_an_abstract_mesh_is_lowered_for_the_devices_that_there_are():
     """A program over four devices, lowered where there is one, keeps its parts."""
 
@@ -365,3 +349,19 @@ def test_an_abstract_mesh_is_lowered_for_the_devices_that_there_are():
         return parts, lowered.count("stablehlo.all_reduce")
 
     assert text(minijax) == text(jax)
+
+
+def main(chosen):
+    for name, run in PROGRAMS.items():
+        if chosen not in name:
+            continue
+        try:
+            run()
+            problem = None
+        except Exception:
+            problem = traceback.format_exc(limit=4)
+        print(json.dumps({"program": name, "problem": problem}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

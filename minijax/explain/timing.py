@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
 import sys
@@ -42,14 +43,21 @@ class Times:
 
 
 class _Clock:
-    """Seconds by line: the time until an equation is done is that of its line."""
+    """Seconds by line: the time until an equation is done is that of its line.
 
-    def __init__(self, code: CodeType, start: Any):
+    With `prepared`, what comes before the first equation is no line's.
+    """
+
+    def __init__(self, code: CodeType, start: Any, prepared: bool):
         self.code, self.start, self.seconds = code, start, dict[_Line, float]()
-        self.last = time.perf_counter()
+        self.last = None if prepared else time.perf_counter()
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
-        if frame.f_code is self.code and event == "return":
+        if frame.f_code is not self.code:
+            return
+        if self.last is None:
+            self.last = time.perf_counter()
+        elif event == "return":
             eqn = frame.f_locals.get("eqn")
             if eqn is not None:
                 line, now = line_of(eqn, self.start), time.perf_counter()
@@ -57,17 +65,22 @@ class _Clock:
                 self.last = time.perf_counter()
 
 
-def _shares(code: CodeType, run: Callable[[], Any], start: Any) -> dict[_Line, float]:
+def _shares(
+    code: CodeType, run: Callable[[], Any], start: Any, prepared: bool = False
+) -> dict[_Line, float]:
     """Run something under a clock that is told of each equation. The clock itself takes time.
 
-    `start` is the place of those that have none.
+    `start` is the place of those that have none. A garbage collection would be some line's alone.
     """
-    before, clock = sys.getprofile(), _Clock(code, start)
+    before, collects, clock = sys.getprofile(), gc.isenabled(), _Clock(code, start, prepared)
+    gc.disable()
     sys.setprofile(clock)
     try:
         run()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return clock.seconds
 
 
@@ -95,7 +108,7 @@ def timed(
         return stage, None, times
     book = Book(Origins())
     marked = stage.with_jaxpr(book.marked(stage.jaxpr))
-    shares = _shares(Builder.eqn.__code__, marked.lower, start)
+    shares = _shares(Builder.eqn.__code__, marked.lower, start, prepared=True)
     lowered, seconds = _seconds(marked.lower)
     times.add("lower", seconds, shares)
     with override("enable_compilation_cache", False):

@@ -3,6 +3,7 @@
 A row names the arrays that it is given; what else it names means the same in both libraries.
 """
 
+import functools
 import re
 import warnings
 
@@ -22,6 +23,10 @@ class Row:
 
     def names(self):
         """The arrays that the call names, outside of strings, attributes and keywords."""
+        return self._names
+
+    @functools.cached_property
+    def _names(self):
         bare = re.sub(r"\"[^\"]*\"|'[^']*'|\.\w+|\b\w+(?==[^=])|\blambda [\w, ]*:", "", self.text)
         return sorted(set(re.findall(r"\b\w+\b", bare)) & {*self.arrays, "key", "KEY"})
 
@@ -33,7 +38,7 @@ class Row:
 
     def function(self, m):
         """The call as a function of its arrays."""
-        code, names, space = compile(self.text, "<row>", "eval"), self.names(), self.space(m)
+        code, names, space = _compiled(self.text), self.names(), self.space(m)
 
         def fun(*args):
             with warnings.catch_warnings():
@@ -43,6 +48,7 @@ class Row:
         return fun
 
 
+_compiled = functools.cache(lambda text: compile(text, "<row>", "eval"))
 _spaces = {}
 
 

@@ -1,9 +1,7 @@
 """Settings of all tests: how XLA compiles, and that programs do not outlive a file of tests."""
 
-import functools
 import gc
 import os
-import threading
 from importlib.metadata import version
 
 # Thousands of programs are compiled to run once: code that is made quickly does it. At the newer end of
@@ -13,17 +11,16 @@ _QUICK = (
     "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 "
     "--xla_cpu_use_fusion_emitters=false"
 )
-_OLDER = version("jaxlib").startswith("0.10.")
-if _OLDER:
+if version("jaxlib").startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", _QUICK)
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
-from jax._src.interpreters import mlir as upstream_lowering  # noqa: E402
 from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
 from minijax.runtime.cache import default_folder  # noqa: E402
+from tests.harness.upstream import share_contexts  # noqa: E402
 
 # Upstream's compiled programs are kept on disk as ours are: most are the same in many files.
 jax.config.update("jax_compilation_cache_dir", str(default_folder() / "upstream-in-tests"))
@@ -34,13 +31,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 gc.freeze()
 gc.set_threshold(20_000, 20, 20)
 
-# Older upstream makes an MLIR context for each module, in a quarter of the time that it takes to lower,
-# compile and run a small program (21 ms of 2 GHz, 16 with one context): one for each thread does.
-_context = functools.cache(lambda make, thread: make())
-if _OLDER:
-    upstream_lowering.make_ir_context = functools.partial(
-        lambda make: _context(make, threading.get_ident()), upstream_lowering.make_ir_context
-    )
+_drop_contexts = share_contexts()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -48,7 +39,7 @@ def _bounded_memory():
     yield
     minijax.clear_caches()
     jax.clear_caches()
-    _context.cache_clear()
+    _drop_contexts()
     gc.collect()
 
 

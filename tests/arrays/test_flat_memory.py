@@ -8,6 +8,7 @@ import pytest
 
 from tests.benchmarks.memory import PEAK, growth, kinds
 from tests.cases.memory_peaks import peak_in_child
+from tests.harness import upstream
 
 pytestmark = pytest.mark.both_ends
 
@@ -29,7 +30,7 @@ def test_no_buffers_remain():
     done = subprocess.run(
         [sys.executable, "-m", "tests.cases.memory_calls"],
         capture_output=True, text=True, timeout=600,
-        env=dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=4"),
+        env=os.environ | upstream.devices(4),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     *remaining, count = done.stdout.splitlines()

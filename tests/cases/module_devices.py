@@ -9,10 +9,9 @@ import re
 import sys
 import traceback
 
-os.environ["XLA_FLAGS"] = (
-    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-)
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from tests.harness import upstream
+
+os.environ |= upstream.devices(8)
 
 import jax
 import numpy as np
@@ -365,4 +364,5 @@ def main():
 
 
 if __name__ == "__main__":
+    upstream.share_contexts()
     main()

@@ -13,10 +13,9 @@ import re
 import sys
 from functools import partial
 
-os.environ["XLA_FLAGS"] = (
-    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-)
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from tests.harness import upstream
+
+os.environ |= upstream.devices(8)
 
 import numpy as np
 
@@ -783,4 +782,5 @@ def main(chosen):
 
 
 if __name__ == "__main__":
+    upstream.share_contexts()
     main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -10,6 +10,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import explain, lax, nn
+from tests.harness import upstream
 
 X = np.array([1, 0, 4], np.float32)
 NEGATIVE = np.array([1, -1, 4], np.float32)
@@ -453,7 +454,7 @@ else:
 def test_lines_within_shard_map_and_pmap(tmp_path):
     script = tmp_path / "parts.py"
     script.write_text(_IN_PARTS)
-    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    env = os.environ | upstream.devices(4)
     ran = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from tests.harness import upstream
+
 _PROGRAMS = """
 import itertools
 import numpy as np
@@ -132,7 +134,7 @@ assert all(shown(nested, True, "psum"))
 
 
 def _run(script):
-    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    env = os.environ | upstream.devices(8)
     ran = subprocess.run(
         [sys.executable, "-c", _PROGRAMS + script], env=env, capture_output=True, text=True
     )

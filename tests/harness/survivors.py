@@ -12,10 +12,9 @@ import subprocess
 import sys
 import warnings
 
-ENVIRONMENT = {
-    "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-}
+from tests.harness import upstream
+
+ENVIRONMENT = upstream.devices(8)
 
 
 def outcomes(module, library, names, seconds=900, environment=ENVIRONMENT):
@@ -51,6 +50,8 @@ def main(programs):
     name = sys.argv[1]
     library = importlib.import_module(name)
     importlib.import_module(f"{name}.experimental")
+    if name == "jax":
+        upstream.share_contexts()
     chosen = json.loads(sys.stdin.read())
     for label in chosen:
         print(json.dumps(["begin", label]), flush=True)

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.harness import upstream
+
 pytest.importorskip("absl")
 
 HERE = pathlib.Path(__file__).parents[1] / "harness"
@@ -17,11 +19,7 @@ HERE = pathlib.Path(__file__).parents[1] / "harness"
 def lines(program, *how):
     done = subprocess.run(
         [sys.executable, *how, str(HERE / program)], capture_output=True, text=True, timeout=900,
-        env={
-            **os.environ,
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        },
+        env=os.environ | upstream.devices(8) | {"JAX_PLATFORMS": "cpu"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()

@@ -22,6 +22,7 @@ from minijax.lax.linalg import hermitian, orthogonal, spectral, three_diagonals,
 from minijax.runtime import executables, plugins
 from minijax.runtime import topologies as runtime_topologies
 from tests.cases.platform_programs import MESHED, ROWS
+from tests.harness import upstream
 from tests.harness.differential import x64
 from tests.harness.platform_lowering import compare
 
@@ -201,7 +202,7 @@ def test_elimination_of_three_diagonals(lead):
 
 def test_kernels_take_parts_of_a_batch():
     """Over four devices, no collective is written around a kernel for each matrix of a batch."""
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    environment = os.environ | upstream.devices(4)
     done = subprocess.run(
         [sys.executable, "-m", "tests.harness.batched_kernels"],
         capture_output=True, text=True, env=environment, timeout=900,

@@ -1,0 +1,26 @@
+"""How upstream and XLA are run where thousands of small programs are: in tests, and in processes they start."""
+
+import functools
+import importlib
+import os
+import threading
+
+
+def devices(count):
+    """XLA's flags of this process and so many devices: the variables of a process that has them."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
+    return {"XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def share_contexts():
+    """Let upstream lower into one MLIR context in each thread; return a function that drops them.
+
+    Upstream before 0.11 makes a context for each module, in a quarter of the time that it takes to lower,
+    compile and run a small program (21 ms of a 2 GHz core; 16 with one context), and much of its memory
+    stays: 3.3 GB after 2,200 programs, 0.8 with one context.
+    """
+    lowering = importlib.import_module("jax._src.interpreters.mlir")
+    make = lowering.make_ir_context
+    contexts = functools.cache(lambda thread: make())
+    lowering.make_ir_context = lambda: contexts(threading.get_ident())
+    return contexts.cache_clear

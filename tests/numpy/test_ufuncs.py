@@ -1,5 +1,6 @@
 """The functions of `minijax.numpy` on elements: every pair of dtypes, numbers, lists, 64 bits."""
 
+import functools
 import warnings
 
 import jax
@@ -47,19 +48,47 @@ def _values(dtype, seed):
     return x.astype(jax.numpy.dtype(dtype))
 
 
-def _call(library, name, args):
-    args = [library.numpy.asarray(x) if isinstance(x, np.ndarray) else x for x in args]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return getattr(library.numpy, name)(*args)
-    except Exception as error:
-        return error
+def _outcomes(library, name, cases, compiled):
+    """Results of the cases, or the errors they raise: all of them in one program, or one by one."""
+    function, errors = getattr(library.numpy, name), {}
+
+    def run(arrays):
+        results = {}
+        for case, args in cases.items():
+            try:
+                given = [
+                    arrays[case, i] if isinstance(x, np.ndarray) else x for i, x in enumerate(args)
+                ]
+                results[case] = function(*given)
+            except Exception as error:
+                errors[case] = error
+        return results
+
+    arrays = {
+        (case, i): library.numpy.asarray(x)
+        for case, args in cases.items()
+        for i, x in enumerate(args)
+        if isinstance(x, np.ndarray)
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = (library.jit(run) if compiled else run)(arrays)
+    return {**results, **errors}
 
 
-def _agree(name, args):
-    ours, theirs = _call(minijax, name, args), _call(jax, name, args)
-    where = f"{name}{[str(getattr(x, 'dtype', x)) for x in args]}"
+def _agree(name, calls, number):
+    """All calls in one program of each library, and two of them, in turn, without."""
+    label = lambda x: f"{x.dtype}{list(x.shape)}" if hasattr(x, "dtype") else repr(x)
+    cases = {", ".join(map(label, args)): args for args in calls}
+    assert len(cases) == len(calls)
+    chosen = [[*cases][(number + half) % len(cases)] for half in (0, len(cases) // 2)]
+    for compiled, some in ((True, cases), (False, {case: cases[case] for case in chosen})):
+        ours, theirs = (_outcomes(m, name, some, compiled) for m in (minijax, jax))
+        for case in some:
+            _same(ours[case], theirs[case], f"{name}({case})")
+
+
+def _same(ours, theirs, where):
     if isinstance(theirs, Exception):
         expect(theirs)
         same = type(ours).__name__ == type(theirs).__name__ or isinstance(ours, type(theirs))
@@ -72,31 +101,32 @@ def _agree(name, args):
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
     for enabled in (False, True):
+        numbers = (2, 0.5, True, np.float32(2), [1.0])
+        calls = [
+            *[[_values(dtype, 0)] for dtype in _DTYPES[:: 1 + 2 * enabled]],
+            *[[x] for x in numbers[: 2 if enabled else 3 if name == "angle" else 5]],
+        ]
         with x64(enabled):
-            for dtype in _DTYPES[:: 1 + 2 * enabled]:
-                _agree(name, [_values(dtype, 0)])
-            numbers = (2, 0.5, True, np.float32(2), [1.0])
-            for x in numbers[: 2 if enabled else 3 if name == "angle" else 5]:
-                _agree(name, [x])
+            _agree(name, calls, UNARY.index(name))
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name):
+    calls = [[2, 3], [2.5, 3]]
+    for number, one in enumerate(_DTYPES):
+        # Each function meets every dtype, with its own kind or with another.
+        mixed = (number + len(name) // 2) % 2
+        two = ("float32", "int8")[number % 2] if mixed else one
+        undefined = name in ("power", "fmod")  # for negative exponents, and division by zero
+        if not (undefined and "int" in one and two in (one, "int8", "bool")):
+            calls.append([_values(one, 0), np.abs(_values(two, 1)[0])])
+        x, y = ((2, 2.5), (2.5, 2))[number // 2 % 2]
+        if number % 2 or name in ("power", "heaviside", "fmod"):
+            calls.append([_values(one, 0), x])
+        else:
+            calls.append([y, _values(one, 0)])
     with x64(len(name) % 2 == 0):
-        for number, one in enumerate(_DTYPES):
-            # Each function meets every dtype, with its own kind or with another.
-            mixed = (number + len(name) // 2) % 2
-            two = ("float32", "int8")[number % 2] if mixed else one
-            undefined = name in ("power", "fmod")  # for negative exponents, and division by zero
-            if not (undefined and "int" in one and two in (one, "int8", "bool")):
-                _agree(name, [_values(one, 0), np.abs(_values(two, 1)[0])])
-            x, y = ((2, 2.5), (2.5, 2))[number // 2 % 2]
-            if number % 2 or name in ("power", "heaviside", "fmod"):
-                _agree(name, [_values(one, 0), x])
-            else:
-                _agree(name, [y, _values(one, 0)])
-        _agree(name, [2, 3])
-        _agree(name, [2.5, 3])
+        _agree(name, calls, BINARY.index(name))
 
 
 WEAK = {  # makes a value of one type, which may be weak
@@ -110,22 +140,43 @@ WEAK = {  # makes a value of one type, which may be weak
 }  # fmt: skip
 
 
+@functools.cache
+def _of_weak_types(m):
+    return {kind: make(m) for kind, make in WEAK.items()}
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_weak_types_of_pairs(name):
-    """Numbers, scalars and arrays of weak and strong types, each with each."""
+    """Numbers, scalars and arrays of weak and strong types, each with each.
 
-    def found(m, one, two):
-        try:
-            out = getattr(m.numpy, name)(WEAK[one](m), WEAK[two](m))
-        except Exception as error:
-            return type(error).__name__
-        return [(x.dtype, x.weak_type, x.shape) for x in m.tree.leaves(out)]
+    All are traced, which gives their types; each kind is met once in either place without.
+    """
+
+    def found(m, pairs, values):
+        def types(one, two):
+            try:
+                out = getattr(m.numpy, name)(values[one], values[two])
+            except Exception as error:
+                return type(error).__name__
+            return [(x.dtype, x.weak_type, x.shape) for x in m.tree.leaves(out)]
+
+        return {pair: types(*pair) for pair in pairs}
+
+    def traced(m):
+        types, values = {}, _of_weak_types(m)
+        m.eval_shape(lambda: types.update(found(m, pairs, values)))
+        return types
 
     pairs = [(one, two) for one in WEAK for two in WEAK]
     if name in ("pow", "power"):  # upstream waits for the value of an exponent that is an array
         pairs = [(one, two) for one, two in pairs if two not in ("int32", "bool_")]
-    assert {pair: found(minijax, *pair) for pair in pairs} == {
-        pair: found(jax, *pair) for pair in pairs
+    theirs = traced(jax)
+    assert traced(minijax) == theirs
+    apart = BINARY.index(name) % len(WEAK)
+    kinds = [*WEAK]
+    turned = [pair for pair in zip(kinds, kinds[apart:] + kinds[:apart]) if pair in theirs]
+    assert found(minijax, turned, _of_weak_types(minijax)) == {
+        pair: theirs[pair] for pair in turned
     }
 
 

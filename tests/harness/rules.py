@@ -13,12 +13,13 @@ def is_float(x):
 
 
 def like(x, seed):
+    """Random numbers of the shape and dtype of an array, which may be traced."""
     rng = np.random.RandomState(seed)
-    x = np.asarray(x)
-    values = rng.randn(x.size).reshape(x.shape)
-    if x.dtype.kind == "c":
-        values = values + 1j * rng.randn(x.size).reshape(x.shape)
-    return np.asarray(values).astype(x.dtype)
+    shape, dtype = np.shape(x), getattr(x, "dtype", np.dtype(float))
+    values = rng.randn(*shape)
+    if dtype.kind == "c":
+        values = values + 1j * rng.randn(*shape)
+    return np.asarray(values).astype(dtype)
 
 
 def outcome(run, library):
@@ -45,15 +46,50 @@ def in_both_as_one(run):
     compare(run, *((theirs, error) if error is None else outcome(run, jax)))
 
 
-def compare(run, theirs, their_error, **bounds):
+def all_in_both(runs, eager=()):
+    """`in_both` for each of many, by name, which are one program; those named `eager` are not, here."""
+    theirs = outcomes(jax, runs)
+    compiled = {name: run for name, run in runs.items() if name not in eager}
+    ours = outcomes(minijax, compiled)
+    for name in runs:
+        made = lambda m: returned(*ours[name], name)
+        compare(made if name in ours else runs[name], *theirs[name], where=name)
+
+
+def outcomes(m, runs):
+    """The outcome of each of `runs`, compiled together if they can be."""
+    errors = {}
+
+    def program():
+        found = {}
+        for name, run in runs.items():
+            found[name], errors[name] = outcome(run, m)
+        return found
+
+    found, error = outcome(lambda m: m.jit(program)(), m)
+    if error is None:
+        return {name: (found[name], errors[name]) for name in runs}
+    if len(runs) == 1:
+        return dict.fromkeys(runs, (None, error))
+    return {name: outcomes(m, {name: run})[name] for name, run in runs.items()}
+
+
+def returned(result, error, name):
+    if error is not None:
+        error.add_note(f"in {name}")
+        raise error
+    return result
+
+
+def compare(run, theirs, their_error, where="", **bounds):
     """`run(minijax)` gives what upstream gave, or raises an error of the same, listed class."""
     if their_error is None:
-        assert_same(run(minijax), theirs, **bounds)
+        assert_same(run(minijax), theirs, where=where, **bounds)
         return
     expect(their_error)
     _, error = outcome(run, minijax)
     classes = [cls.__name__ for cls in type(error).__mro__]
-    seen = f"upstream raises {their_error!r}, minijax {error!r}"
+    seen = f"{where}: upstream raises {their_error!r}, minijax {error!r}"
     assert type(their_error).__name__ in classes, seen
 
 

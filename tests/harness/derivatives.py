@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 TOLERANCES = {np.float32: 1e-3, np.float64: 1e-7}
+AT_ONCE = 84  # rows, the most that a table has
 
 
 def derivatives(m, f, names, rows, dtype, kinds):
@@ -12,6 +13,9 @@ def derivatives(m, f, names, rows, dtype, kinds):
 
     - `names`: of the arguments; those that are None are not differentiated
     - `kinds`: some of "reverse", "forward", "second"
+
+    They run operation by operation, always for as many rows: so a few operations are compiled for all
+    functions, where programs of second derivatives take seconds each.
     """
     nums = tuple(i for i, name in enumerate(names) if name is not None)
     names = [name for name in names if name is not None]
@@ -21,15 +25,16 @@ def derivatives(m, f, names, rows, dtype, kinds):
     def all_kinds(*xs):
         return {kind: made[kind](*xs) for kind in kinds}
 
-    with m.enable_x64(dtype == np.float64):
-        found = m.jit(m.vmap(all_kinds))(*np.asarray(rows, dtype).T)
+    with m.enable_x64(dtype == np.float64), m.disable_jit():
+        given = np.resize(np.asarray(rows, dtype), (AT_ONCE, len(rows[0])))
+        found = m.vmap(all_kinds)(*map(m.numpy.asarray, given.T))
         labels = {}
         for kind, by in found.items():
             for name, x in zip(names, by, strict=True):
                 pairs = zip(names, x, strict=True) if kind == "second" else [("", x)]
                 for second, value in pairs:
                     label = f"{kind} by {name}" + (f" and {second}" if second else "")
-                    labels[label] = np.asarray(value)
+                    labels[label] = np.asarray(value)[: len(rows)]
     return labels
 
 

@@ -156,7 +156,6 @@ CONSTANTS = {"ONE": np.asarray([1]), "TWO": np.asarray([2])}
 SPECIAL_EXCEPTIONS = {
     1: {
         r"^ndtri": "infinite at the probabilities 0 and 1",
-        r"^(exp1|expn).* second raises": "upstream has no constant for a tracer",
         r"^spence.* at \((0|1)\.0\)": "log(x) / (1 - x), which is -1 at 1, and infinite at 0",
     },
     2: {},

@@ -18,7 +18,7 @@ import pytest
 import minijax
 import minijax.experimental
 from tests.harness.differential import assert_same, assert_same_array, is_key, sample, x64
-from tests.harness.rules import in_both
+from tests.harness.rules import all_in_both, in_both
 
 pytestmark = pytest.mark.both_ends
 
@@ -676,21 +676,23 @@ def test_lstm(sizes):
         w = rnn.init_lstm_weight(m.random.key(3), *sizes)
         assert w.shape == (rnn.get_num_params_in_lstm(*sizes),)
         parts = rnn.unpack_lstm_weights(w, *sizes)
-        f = lambda w: rnn.lstm_ref(
+        f = m.jit(lambda w: rnn.lstm_ref(
             x, h, h * 2, *rnn.unpack_lstm_weights(w, *sizes), lengths, inputs, hidden, layers,
             0.0, both,
-        )  # fmt: skip
+        ))  # fmt: skip
         grad = m.grad(lambda w: sum((y**2).sum() for y in f(w)))(w)
-        return w, parts, rnn.swap_lstm_gates(w, *sizes), m.jit(f)(w), grad
+        return w, parts, rnn.swap_lstm_gates(w, *sizes), f(w), grad
 
-    in_both(run)
-    rnn = module(minijax, "experimental.rnn")
-    w = rnn.init_lstm_weight(minijax.random.key(3), *sizes)
-    parts = rnn.unpack_lstm_weights(w, *sizes)
-    given = lengths, inputs, hidden, layers, 0.0, both
-    for one, other in zip(
-        rnn.lstm(x, h, h, w, *given), rnn.lstm_ref(x, h, h, *parts, *given), strict=True
-    ):
+    all_in_both({"lstm": run}, eager=["lstm"] if sizes == SIZES[0] else ())
+
+    def two_ways():
+        rnn = module(minijax, "experimental.rnn")
+        w = rnn.init_lstm_weight(minijax.random.key(3), *sizes)
+        parts = rnn.unpack_lstm_weights(w, *sizes)
+        given = lengths, inputs, hidden, layers, 0.0, both
+        return rnn.lstm(x, h, h, w, *given), rnn.lstm_ref(x, h, h, *parts, *given)
+
+    for one, other in zip(*minijax.jit(two_ways)(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
@@ -704,7 +706,7 @@ def test_lstm_ends(dropout):
         x, h = sample((2, 4, 3), np.float32), sample((4, 2, 2), np.float32, 1)
         return rnn.lstm_ref(x, h, h, *parts, np.array([0, 1]), 3, 2, 2, dropout, True)
 
-    in_both(run)
+    all_in_both({"lstm": run})
 
 
 # -- roofline ----------------------------------------------------------------------------------------

@@ -19,11 +19,12 @@ class Row:
 
     def __init__(
         self, name, call, *args, label="", grad=True, vmap=True, low=True, wide=True, ulps=None,
-        size=None, jit=True, wide_ulps=None,
+        size=None, jit=True, wide_ulps=None, apart=False,
     ):  # fmt: skip
         self.name, self.call, self.args, self.label = name, call, args, label
         self.grad, self.vmap, self.low, self.wide, self.jit = grad, vmap, low, wide, jit
         self.ulps, self.size, self.wide_ulps = ulps, size, wide_ulps
+        self.apart = apart  # transforms run operation by operation: XLA takes long to compile them
 
     def __repr__(self):
         return f"{self.name}{'-' + self.label if self.label else ''}"
@@ -34,11 +35,12 @@ def ids(rows):
     return [f"{index}-{row!r}" for index, row in enumerate(rows)]
 
 
-def both(run, row=None, **bounds):
-    """`run(library)` agrees, or raises an error of the same class."""
+def both(run, row=None, jit=False, **bounds):
+    """`run(library)` agrees, or raises an error of the same class; upstream's is compiled if `jit`."""
     if row is not None:
         bounds = {"ulps": row.ulps, "size": row.size, **bounds}
-    compare(run, *outcome(run, jax), **bounds)
+    theirs = (lambda m: m.jit(lambda: run(m))()) if jit else run
+    compare(run, *outcome(theirs, jax), **bounds)
 
 
 def program(m, row, grad, vmap):
@@ -94,7 +96,12 @@ def check(row, grad, vmap, eager=False, **bounds):
     """Compare the row's program; where upstream refuses a transform of it, what is left without it too."""
     bounds = {"ulps": row.ulps, "size": row.size, **bounds}
     made = lambda m: program(m, row, grad, vmap)
-    compiled = lambda m: (m.jit(made(m)) if row.jit else made(m))(*arrays(m, row.args))
+
+    def compiled(m):
+        apart = row.apart and (grad or vmap or m is not jax)
+        with m.disable_jit(apart):
+            return (m.jit(made(m)) if row.jit else made(m))(*arrays(m, row.args))
+
     theirs, their_error = outcome(compiled, jax)
     compare(compiled, theirs, their_error, **bounds)
     if their_error is not None and (grad or vmap):

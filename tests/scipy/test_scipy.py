@@ -179,11 +179,10 @@ def test_derivatives_for_python_numbers(name):
         at, along = of(args[place]), of(1.0)
         return m.tree_util.tree_leaves(m.jvp(lambda x: fun(*before, x), (at,), (along,)))
 
-    numbers, arrays = run(minijax, float), run(minijax, np.float32)
+    compiled = lambda m: m.jit(lambda: run(m, np.float32))()
+    numbers, arrays = run(minijax, float), compiled(minijax)
     assert all(isinstance(x, minijax.Array) for x in numbers)
-    theirs = (
-        run(jax, np.float32) if hasattr(jax.scipy.special, name) or name == "log1mexp" else arrays
-    )
+    theirs = compiled(jax) if hasattr(jax.scipy.special, name) or name == "log1mexp" else arrays
     for ours, same, expected in zip(numbers, arrays, theirs, strict=True):
         np.testing.assert_allclose(ours, same, rtol=1e-6)
         np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
@@ -217,7 +216,9 @@ def test_weak_types_of_derivatives(name, transform):
             out = (m.jit(out) if transform == "jit of grad" else out)(args[place])
         return [(x.dtype, x.weak_type) for x in map(m.numpy.asarray, m.tree.leaves(out))]
 
-    assert run(minijax) == run(jax)
+    wanted = []
+    jax.eval_shape(lambda: wanted.extend(run(jax)))
+    assert run(minijax) == wanted
 
 
 def test_every_special_function_has_a_row():
@@ -265,6 +266,10 @@ SLOW_STATS = {
 }
 
 
+# Large programs, of which XLA takes long to compile the derivatives.
+LARGE = {"beta", "betabinom", "binom", "gennorm", "nbinom", "t", "truncnorm"}
+
+
 def distribution(name, function):
     x, shape = SHAPES[name]
     if function in ("ppf", "isf"):
@@ -278,7 +283,7 @@ def distribution(name, function):
     is_whole = function in ("logpdf", "logpmf", "cdf", "logcdf", "ppf", "entropy")
     is_slow = f"{name}.{function}" in SLOW_STATS or not is_whole
     more = QUICK if is_slow else {"grad": grad}
-    return Row(f"{name}.{function}", call, *args, ulps=128, **more)
+    return Row(f"{name}.{function}", call, *args, ulps=128, apart=name in LARGE, **more)
 
 
 def public(name):
@@ -299,7 +304,7 @@ def test_distribution(row):
 def test_density_keeps_the_dtype(name, dtype):
     shape = {"chi2": (3.0,), "wrapcauchy": (0.3,)}.get(name, ())
     stats = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats.{name}")
-    both(lambda m: stats(m).logpdf(m.numpy.asarray(UNIT, dtype), *shape), size=1.0)
+    both(lambda m: stats(m).logpdf(m.numpy.asarray(UNIT, dtype), *shape), size=1.0, jit=True)
 
 
 @pytest.mark.parametrize(
@@ -320,10 +325,10 @@ def test_distribution_moved(name):
     module = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats.{name}")
     function = "logpdf" if "logpdf" in public(name) else "logpmf"
     if function == "logpdf":
-        both(lambda m: module(m).logpdf(x, *shape, loc=0.5, scale=2), ulps=64, size=1.0)
+        both(lambda m: module(m).logpdf(x, *shape, loc=0.5, scale=2), ulps=64, size=1.0, jit=True)
     else:
-        both(lambda m: module(m).logpmf(x, *shape, 1), ulps=64, size=1.0)
-    both(lambda m: getattr(module(m), function)([1.0], *shape))
+        both(lambda m: module(m).logpmf(x, *shape, 1), ulps=64, size=1.0, jit=True)
+    both(lambda m: getattr(module(m), function)([1.0], *shape), jit=True)
 
 
 CONCENTRATIONS = [
@@ -516,7 +521,7 @@ def test_estimate_of_numbers():
         drawn = made.resample(m.random.key(3), (4,))
         return made, made.integrate_box_1d(-1.0, 1.0), made.integrate_kde(made), drawn
 
-    both(lambda m: m.tree_util.tree_leaves(run(m)))
+    both(lambda m: m.tree_util.tree_leaves(run(m)), jit=True)
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(1.0, 5.0)])
@@ -533,7 +538,7 @@ def test_estimates_print_their_arrays(weights):
 @pytest.mark.parametrize("name", ["gamma", "loggamma"])
 def test_complex_numbers(name):
     module = lambda m: importlib.import_module(f"{m.__name__}.scipy.special")
-    both(lambda m: getattr(module(m), name)(5 + 1j))
+    both(lambda m: getattr(module(m), name)(5 + 1j), jit=True)
 
 
 def test_every_statistic_has_a_row():
@@ -606,7 +611,9 @@ def test_signal(row):
 @pytest.mark.parametrize("noverlap", [0, 4, 6, 7])
 def test_inverse_of_spectra(noverlap):
     module = lambda m: importlib.import_module(f"{m.__name__}.scipy.signal")
-    spectra = np.asarray(module(jax).stft(WAVE, nperseg=8, noverlap=noverlap or None)[2])
+    spectra = np.asarray(
+        jax.jit(lambda: module(jax).stft(WAVE, nperseg=8, noverlap=noverlap or None)[2])()
+    )
     given = {"nperseg": 8, "noverlap": noverlap}
     check_row(signal("istft", spectra, label="plain", grad=noverlap == 6, **given))
     check_row(signal("istft", spectra, boundary=False, window="hamming", **given))

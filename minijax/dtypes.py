@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.config import ExplicitX64Mode, local
-from minijax.errors import TypePromotionError
+from minijax.errors import TypePromotionError, float0_error
 from minijax.namespace import shown
 
 if TYPE_CHECKING:  # ml_dtypes has no types
@@ -568,10 +568,7 @@ def to_inexact_dtype(dtype: Any) -> DType:
             "random key."
         )
     if dtype == float0:
-        raise TypeError(
-            "Called a function of numbers with a float0 array. float0s do not support any operations by "
-            "design: make an array of zeros of a dtype of your own in its place."
-        )
+        raise float0_error("a function of numbers")
     return _TO_INEXACT.get(dtype, dtype)
 
 

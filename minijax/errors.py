@@ -124,6 +124,21 @@ if TYPE_CHECKING:
         """An error of XLA's; jaxlib's class, which `runtime.executables` puts here."""
 
 
+class Float0Error(TypeError, ValueError):
+    """An array of float0 was used as numbers; upstream's class depends on which check meets it."""
+
+
+def float0_error(name: object, position: int | None = None) -> Float0Error:
+    """Return the error for an array of float0 given to a function, or to a primitive at a position."""
+    given = "array" if position is None else f"at position {position}"
+    return Float0Error(
+        f"Called {name} with a float0 {given}. float0s do not support any operations by design, because "
+        "they are not compatible with non-trivial vector spaces. They are the tangents of integers: "
+        "make ordinary zeros with np.zeros_like(x, dtype=float), or do not differentiate with respect "
+        "to integers."
+    )
+
+
 def invalid_value(message: str, value: Any) -> TypeError:
     """Return the error for a value that no primitive takes; `say_where` says where it stood."""
     error: Any = TypeError(message)

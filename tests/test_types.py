@@ -57,6 +57,8 @@ NO_NUMBERS = """
     jnp.{{argmax|argmin|cumsum|nancumsum|cumprod|sort|argsort|frexp|ceil|floor|trunc|positive|rint|spacing|signbit|i0}}(F)
     jnp.{{append|dot|cross|add|power|hypot|maximum|matmul|inner|vdot|vecdot}}({{F, F|F, x|x, F|F, 1}})
     jnp.ldexp(F, {{F|x|1}}) | jnp.{{unique|unique_values|nonzero|flatnonzero|argwhere|where|roots}}(F) | jnp.full_like(F, 1) | jnp.{{union1d|setdiff1d|intersect1d|setxor1d}}(F, F)
+    jnp.fft.{{fft|ifft|rfft|irfft|hfft|ihfft|fftn|irfftn|fftshift}}(F) | jnp.fft.{{fft2|ifft2|irfft2|rfft2}}(F[None]) | jnp.{{angle|isclose|rint|ediff1d}}({{F|F, x}}) | lax.full_like(F, 1)
+    jnp.compress({{F, F|F, x|F, x, size=2|[True, False], F|[True], F, size=1|[0, 1], F[None], axis=1}}) | jnp.extract({{F, x|F, F|1, F[:1]}})
     scipy.special.{{expi|sici|fresnel|dawsn|erfcx|wofz|exp1}}(F) | m.nn.{{relu|softplus|celu|mish|hard_silu}}(F)
     jnp.{{ceil|floor|trunc|rint|positive|sin|sort|argmax|cumsum}}(K) | jnp.array_equiv({{K, K|K, K[:1]|K, 1|x, K}})
     jnp.insert(K, {{0|1|-1|[0, 1]|jnp.array([0, 1])|slice(0, 2)|3}}, {{K[0]|K[:2]}}) | jnp.insert(K[:0], 0, K[:2]) | jnp.insert(K[None], 1, K[0], axis=1)

@@ -406,14 +406,9 @@ def _tables_of(params: dict) -> tuple[dict, Iterable]:
 
 
 def _compile_primitive(primitive, signatures, params) -> Program:
-    if any(s.aval.dtype == dtypes.float0 for s in signatures):
-        raise TypeError(
-            f"Called {primitive} with a float0 at position "
-            f"{[s.aval.dtype == dtypes.float0 for s in signatures].index(True)}. float0s do not "
-            "support any operations by design, because they are not compatible with non-trivial "
-            "vector spaces: make an ordinary array with np.zeros_like(x, dtype=float), or do not "
-            "differentiate with respect to integers."
-        )
+    for position, signature in enumerate(signatures):
+        if signature.aval.dtype == dtypes.float0:
+            raise errors.float0_error(primitive, position)
     in_vars = [Var(s.aval) for s in signatures]
     out_avals = primitive.out_avals(tuple([s.aval for s in signatures]), params)
     out_vars = [Var(a) for a in (out_avals if primitive.multiple_results else [out_avals])]

@@ -24,7 +24,7 @@ from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError, TracerIntegerConversionError
+from minijax.errors import ConcretizationTypeError, TracerIntegerConversionError, float0_error
 from minijax.features.slots import slots
 from minijax.transforms.cached_calls import (
     LEAF,
@@ -274,10 +274,6 @@ _of_any = cached_call(
 _BY_COUNT = {1: _of_one, 2: _of_two}
 
 
-class _Float0Error(TypeError, ValueError):
-    """An operation met an array of float0; upstream's class depends on which check meets it first."""
-
-
 class _Calls:
     """The programs of one function, by their arguments.
 
@@ -366,12 +362,7 @@ class _Calls:
             entry = self._compile(args, kwargs, arrays)
         except Exception as error:
             if any(a.aval.dtype == dtypes.float0 for a in arrays):
-                raise _Float0Error(
-                    f"Called {self.fun.__name__} with a float0 array. float0s do not support any "
-                    "operations by design, because they are not compatible with non-trivial vector "
-                    "spaces. They are the tangents of integers: make an array of zeros of a dtype of "
-                    "your own in its place, as with np.zeros_like(x, dtype=float)."
-                ) from error
+                raise float0_error(self.fun.__name__.lstrip("_")) from error
             if isinstance(error, TypeError):
                 return None
             raise

@@ -117,8 +117,10 @@ def lower_conversion(b: Any, x: Value, out: ShapedArray) -> Value:
     """Write the conversion of a value to a type of the same shape."""
     old = dtypes.stored_dtype(x.dtype)
     new = dtypes.stored_dtype(out.dtype)
-    if old == new or dtypes.float0 in (old, new):
+    if old == new:
         return x if x.dtype == out.dtype else Value(x.name, out)
+    if dtypes.float0 in (old, new):
+        return b.full(0, out)
     if dtypes.issubdtype(old, np.complexfloating) and not dtypes.issubdtype(
         new, np.complexfloating
     ):

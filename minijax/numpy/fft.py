@@ -95,6 +95,8 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
         raise ValueError(f"only real valued inputs supported for rfft: {full_name} got {a.dtype}.")
     last = tuple(range(a.ndim - len(axes), a.ndim))
     a = moveaxis(a, axes, last)
+    if kind != FftType.RFFT and a.dtype == dtypes.float0:  # zeros, as of other integers
+        a = converted(a, dtypes.complex64)
     if s is not None:
         wanted = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == FftType.IRFFT else sizes
         a = resized(a, wanted, last)

@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.errors import Float0Error, float0_error
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.compare import (
@@ -525,6 +526,8 @@ def _pair_for_isclose(a: Any, b: Any) -> list[Any]:
     check_arraylike("isclose", a, b)
     a, b = promote_dtypes(a, b)
     dtype = get_aval(a).dtype
+    if dtype == dtypes.float0:
+        raise float0_error("isclose")
     if not dtypes.issubdtype(dtype, np.inexact) and not dtypes.is_extended(dtype):
         # Not by promotion: integers below 8 bits have none.
         a, b = converted(a, dtypes.float_()), converted(b, dtypes.float_())
@@ -601,7 +604,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     try:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))
         common_dtype((a1, a2), "equal")
-    except ExtendedDtypeError:
+    except (ExtendedDtypeError, Float0Error):
         raise
     except ValueError:  # they fit neither in shape nor in dtype
         return to_array("array_equiv", np.zeros((), bool))

@@ -22,7 +22,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
-from minijax.errors import shape_error
+from minijax.errors import float0_error, shape_error
 from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.creation import varying_as
@@ -227,18 +227,12 @@ def common_dtype(args: Sequence[Any], name: str = "") -> tuple[Any, bool]:
                 "are no numbers; minijax.random.key_data(key) gives their words."
             ) from error
         if any(dtype == dtypes.float0 for dtype, _ in pairs):
-            raise ExtendedDtypeError(
-                f"arithmetic does not accept dtypes {', '.join(str(dtype) for dtype, _ in pairs)}: "
-                "float0s do not support any operations by design, for they are the tangents of "
-                "integers: make an array of zeros of a dtype of your own in its place."
-            ) from error
+            raise float0_error(name or "an operation of arithmetic") from error
         raise
 
 
 class ExtendedDtypeError(TypeError, ValueError):
-    """Random keys, or float0, among numbers: operators of upstream say TypeError, some functions
-    ValueError.
-    """
+    """Random keys among numbers: operators of upstream say TypeError, some functions ValueError."""
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

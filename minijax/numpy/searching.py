@@ -16,6 +16,7 @@ from minijax import dtypes
 from minijax.arguments.values import known_axes, needs_value
 from minijax.arrays.array import as_array
 from minijax.core.trace import Tracer
+from minijax.errors import float0_error
 from minijax.features.library import library
 from minijax.lax import compare, creation
 from minijax.lax.arithmetic import div_p, rem_p
@@ -105,11 +106,7 @@ def known(x: Any, name: str, remedy: str) -> np.ndarray:
             )
         x = concrete
     elif getattr(x, "dtype", None) == dtypes.float0:
-        raise TypeError(
-            f"Called {name} with a float0 array. float0s do not support any operations by design, because "
-            "they are not compatible with non-trivial vector spaces: make an array of zeros of a dtype "
-            "of your own in its place, as with np.zeros_like(x, dtype=float)."
-        )
+        raise float0_error(name)
     return np.asarray(x)
 
 
@@ -435,6 +432,15 @@ def compress(
     """
     check_no_out("compress", out)
     condition, a = to_array("compress", condition), to_array("compress", a, 1)
+    if dtypes.float0 in (
+        condition.dtype,
+        a.dtype,
+    ):  # nothing is true; there are no elements to take
+        condition, plain = [
+            np.zeros(x.shape, bool) if x.dtype == dtypes.float0 else x for x in (condition, a)
+        ]
+        found = compress(condition, plain, axis, size=size, fill_value=fill_value)
+        return np.zeros(found.shape, a.dtype) if a.dtype == dtypes.float0 else found
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1D array; compress got shape {condition.shape}.")
     a, axis = along_axis(a, known_axes(axis))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.errors import float0_error
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare, transcendental
@@ -272,11 +273,7 @@ def _unchanged(name: str, x: Any) -> Any:
     """The array, of integers. TypeError for random keys and float0, which are no numbers."""
     dtype = x.aval.dtype
     if dtype == dtypes.float0:
-        raise TypeError(
-            f"Called {name} with a float0 array. float0s do not support any operations by design "
-            "because they are not compatible with non-trivial vector spaces: make an array of zeros "
-            "of a dtype of your own in its place, as with np.zeros_like(x, dtype=float)."
-        )
+        raise float0_error(name)
     if dtypes.is_extended(dtype) and name != "positive":
         raise TypeError(
             f"Cannot interpret '{dtype}' as a data type. {name} takes numbers: key_data(key) gives "
@@ -338,6 +335,8 @@ def rint(x: ArrayLike, /) -> Array:
     Array([0., 2., 3.], dtype=float32)
     """
     x = promote_one("rint", x)
+    if x.aval.dtype == dtypes.float0:
+        raise float0_error("rint")
     if not _is_inexact(x):
         return converted(x, dtypes.float_())
     return _by_part(_round_even, x)

@@ -13,6 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer
+from minijax.errors import float0_error
 from minijax.lax import eq
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.numpy import promotion
@@ -206,11 +207,7 @@ def check_arraylike_or_none(fun_name: str, *args: Any) -> None:
 def check_no_float0s(fun_name: str, *args: Any) -> None:
     """TypeError for arrays of float0."""
     if any(getattr(x, "dtype", None) == dtypes.float0 for x in args):
-        raise TypeError(
-            f"Called {fun_name} with a float0 array. float0s do not support any operations by design, "
-            "for they are the tangents of integers: make an array of zeros of a dtype of your own in "
-            "its place."
-        )
+        raise float0_error(fun_name)
 
 
 def check_for_prngkeys(fun_name: str, *args: Any) -> None:

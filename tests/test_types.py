@@ -22,6 +22,11 @@ STRUCTS = """
     m.typeof({{S|D}}) | m.eval_shape(lambda a: a, {{S|D}}) | m.make_jaxpr(lambda a: a)({{S|D}}) | m.jit(lambda a: a).lower(D).in_avals | m.jit(lambda a: a).eval_shape(D)
     m.jit(lambda a: a).lower(D).compile()(np.ones(2)) | m.linear_transpose(lambda a: 2 * a, {{S|D}})(jnp.ones(2)) | m.export.export(m.jit(lambda a: a))(D).in_avals
     m.tree.map(jnp.zeros_like, {"a": S, "b": w}) | jnp.{{zeros_like|ones_like|empty_like}}({{S|D}}) | jnp.result_type({{S|D}}) | jnp.shape(S)
+    m.jit(lambda v: m.jit(lambda b, a: {{b * 2|b + a|(a, b)}})(v, {{S|D}}))(w) | m.jit(lambda v: m.jit(lambda b, a: b * 2, {{keep_unused=True|inline=True}})(v, S))(w)
+    m.jit(m.{{vmap|grad|checkpoint|jacfwd}}(lambda v: m.jit(lambda b, a: m.jit(lambda b, c: 2 * b)(b, a))(v, S)))({{w|w[0]}}) | m.jit(lambda v: m.jvp(lambda v: m.jit(lambda b, a: 2 * b)(v, S), (v,), (v,)))(w)
+    {{m.jit|}}(lambda v: lax.scan(lambda c, r: (m.jit(lambda b, a: 2 * b)(c, S), r), v, x))(w) | lax.map(lambda r: m.jit(lambda b, a: b)(r, S), x) | lax.associative_scan(lambda a, b: m.jit(lambda a, b, c: a + b)(a, b, S), x)
+    m.pmap(lambda v: m.jit(lambda b, a: b)(v, S))(x[:1]) | m.pmap(lambda v, a: {{v|v + a}}, in_axes=(0, None))(x[:1], S) | m.jit(lambda v: m.checkpoint(lambda b, a: {{b|b * a}})(v, S))(w) | m.pure_callback(lambda b, a: b, w, w, S)
+    m.jit(lambda v: m.jit(lambda b, a: {{2 * b|a}})(v, S)).lower(w){{.as_text() == ""|.compile()(w)}} | m.export.export(m.jit(lambda v: m.jit(lambda b, a: {{2 * b|a}})(v, S)))(w).call(w)
     jnp.{{sin|sum|array|ravel|negative}}(S) | w + S | jnp.concatenate([S, S]) | lax.sin(S) | m.jit(lambda: S)() | w[S] | m.block_until_ready(S) | m.device_put(S)
 """  # fmt: skip
 

@@ -24,7 +24,7 @@ from minijax.features.export.modules import (
 from minijax.features.library import as_jitted
 from minijax.features.queries import is_ref
 from minijax.features.stages.stages import Traced, signature_for
-from minijax.features.stages.struct import ShapeDtypeStruct
+from minijax.features.stages.struct import ShapeDtypeStruct, check_no_structs
 from minijax.features.symbolic.lowering import is_symbolic
 from minijax.runtime import platforms as backends
 from minijax.runtime.gpus import platform_name
@@ -282,6 +282,7 @@ def _exported(
 
 def _check_arguments(spec: Any, closed: ClosedJaxpr) -> None:
     """Refuse what has no place in an exported program: references, and values of outer traces."""
+    check_no_structs(spec.consts)
     if spec.consts:
         raise ValueError(
             f"{spec.name} closes over references or traced values, which cannot be exported with "

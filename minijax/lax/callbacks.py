@@ -190,6 +190,7 @@ def _received(value: Any, aval: ShapedArray) -> Any:
 def _known(value: Any) -> Any:
     """An operand of a call that is run at once, in the type that it has in a compiled one."""
     array = concrete(value)
+    array._check_deleted()
     weak = getattr(array.aval, "weak_type", False)
     return _received(array, array.aval) if weak else array
 

@@ -13,7 +13,7 @@ from minijax.arguments.axes import check_axes, flat_axes, mapped_size
 from minijax.arguments.functions import as_ints, fun_name
 from minijax.arrays.array import array_from_numpy
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, opaque_types
 from minijax.core.caches import ProgramCache
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.transfer import put_array
@@ -186,6 +186,8 @@ class _Pmapped:
             put = [
                 array_from_numpy(x, where=place, committed=True)
                 if type(x) is np.ndarray
+                else x
+                if type(x) in opaque_types
                 else put_array(x, place)
                 for x, place in zip(leaves, call.places, strict=True)
             ]

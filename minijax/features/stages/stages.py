@@ -31,7 +31,12 @@ from minijax.features.queries import Reference, is_ref
 from minijax.features.sharding.memory_layouts import layout_of
 from minijax.features.sharding.program_placement import over_devices
 from minijax.features.slots import slots
-from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
+from minijax.features.stages.struct import (
+    ShapeDtypeStruct,
+    check_no_structs,
+    shape_struct,
+    without_structs,
+)
 from minijax.namespace import hiding
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
@@ -190,6 +195,7 @@ class Traced(_Stage):
         if low is not None:
             spec = spec.on_arrays(*low)
             self._spec.out_types = spec.out_types
+        check_no_structs(spec.consts)
         if not all(isinstance(c, Reference) for c in spec.consts):
             raise ValueError(
                 f"{spec.name} closes over traced values, so that it cannot be compiled ahead of "
@@ -588,7 +594,8 @@ def trace(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Traced:
     traced = jitted._traced(call)
     avals = [get_aval(x).for_constant(x) for x in call.leaves]
     spec = _Spec()
-    spec.closed, spec.consts, spec.name = traced.closed, traced.consts, traced.name
+    spec.closed, spec.consts = without_structs(traced.closed, traced.consts)
+    spec.name = traced.name
     spec.arg_names = debug_info("jit", jitted._fun, call.in_tree).arg_names
     spec.in_tree, spec.out_tree, spec.in_avals = call.in_tree, traced.out_tree, avals
     spec.donated = list(call.donated) or [False] * len(avals)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 from minijax import dtypes, tree_util
@@ -15,7 +16,7 @@ from minijax.core.avals import (
     opaque_types,
 )
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import JaxprEqn, Var
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from minijax.core.trace import Tracer
 from minijax.features.sharding.types import ManualAxisType
 from minijax.features.slots import slots
@@ -244,11 +245,59 @@ def without_unread(primitive: Any, args: Any, params: dict) -> tuple[Any, dict]:
     avals = tuple(map(get_aval, args))
     in_vars, out_vars = map(Var, avals), map(Var, primitive.out_avals(avals, params))
     effects = primitive.effects_of(params, avals)
-    eqn = JaxprEqn([*in_vars], [*out_vars], primitive, params, effects)
-    used, reduced = primitive.rule_dce([True] * len(eqn.outvars), eqn)
-    if reduced is None:
-        return args, params
+    used, reduced = _reduced(JaxprEqn([*in_vars], [*out_vars], primitive, params, effects))
     return [x for x, keep in zip(args, used, strict=True) if keep], reduced.params
+
+
+def _reduced(eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn]:
+    """Which operands an equation reads, through all programs that it holds, and it without others.
+
+    Eliminating dead code leaves a call as it is whose results are all used.
+    """
+    if eqn.primitive.rule_dce is None:
+        return [True] * len(eqn.invars), eqn
+    params = {name: _reading_less(value) for name, value in eqn.params.items()}
+    used = [True] * len(eqn.outvars)
+    flags, reduced = eqn.primitive.rule_dce(used, eqn.replace(params=params))
+    return ([True] * len(eqn.invars), eqn) if reduced is None else (flags, reduced)
+
+
+def _reading_less(value: Any) -> Any:
+    """A param of a call: programs are given without operands of inner calls that are not read."""
+    if type(value) is tuple:
+        return tuple(map(_reading_less, value))
+    if type(value) is not ClosedJaxpr:
+        return value
+    old = value.jaxpr
+    eqns = [_reduced(eqn)[1] for eqn in old.eqns]
+    jaxpr = Jaxpr(old.constvars, old.invars, old.outvars, eqns, old.effects, old.debug_info)
+    return ClosedJaxpr(jaxpr, value.consts)
+
+
+def without_structs(closed: ClosedJaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """A program and its leading inputs, less those that are structs and that it does not read."""
+    consts = list(consts)
+    if not any(type(c) is ShapeDtypeStruct for c in consts):
+        return closed, consts
+    old = _reading_less(closed).jaxpr
+    read = {*old.outvars, *[v for eqn in old.eqns for v in eqn.invars if type(v) is Var]}
+    left = [
+        type(c) is not ShapeDtypeStruct or v in read
+        for v, c in zip(old.invars, consts, strict=False)
+    ]
+    invars = [*compress(old.invars, left), *old.invars[len(consts) :]]
+    jaxpr = Jaxpr(old.constvars, invars, old.outvars, old.eqns, old.effects, old.debug_info)
+    return ClosedJaxpr(jaxpr, closed.consts), [*compress(consts, left)]
+
+
+def check_no_structs(consts: Sequence[Any]) -> None:
+    """TypeError if one of the values that a program closes over is a struct."""
+    for c in consts:
+        if type(c) is ShapeDtypeStruct:
+            raise TypeError(
+                "A ShapeDtypeStruct does not have a value and cannot be used as a constant in a JAX "
+                f"function: {c} is. Pass it as an argument of the function."
+            )
 
 
 def shape_struct(aval: Any) -> Any:

@@ -250,7 +250,7 @@ def without_unread(primitive: Any, args: Any, params: dict) -> tuple[Any, dict]:
 
 
 def _reduced(eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn]:
-    """Which operands an equation reads, through all programs that it holds, and it without others.
+    """Return flags of the operands that an equation reads, and the equation on those alone.
 
     Eliminating dead code leaves a call as it is whose results are all used.
     """

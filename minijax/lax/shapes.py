@@ -466,7 +466,10 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     for shape in shapes:
         if any(size < 0 for size in shape):
-            raise TypeError(f"broadcast_shapes: sizes must be nonnegative, got shape {shape}.")
+            raise TypeError(
+                "Only non-negative indices are allowed when broadcasting static shapes, but got shape "
+                f"{shape}. Give broadcast_shapes sizes of 0 or more."
+            )
     ndim = max(len(shape) for shape in shapes)
     out = []
     for axis in range(-ndim, 0):

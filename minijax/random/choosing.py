@@ -86,8 +86,9 @@ def permutation(
     Array([0, 1, 2, 3], dtype=int32)
     """
     check_arraylike("permutation", x)
+    axis = axis_of(axis, np.ndim(x) or 1)
     if np.ndim(x):
-        out = _shuffled_array(key, x, axis_of(axis, np.ndim(x)), bool(independent))
+        out = _shuffled_array(key, x, axis, bool(independent))
         return split_as(out, out_sharding, "permutation")
     if not dtypes.issubdtype(get_aval(x).dtype, np.integer):
         raise TypeError(

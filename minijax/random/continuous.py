@@ -22,6 +22,7 @@ from minijax.lax.shapes import canonical_shape
 from minijax.numpy.promotion import check_arraylike, check_ranks
 from minijax.random.keys import single_key
 from minijax.random.uniforms import (
+    check_parameters,
     converted,
     float_dtype,
     parameter,
@@ -146,6 +147,7 @@ def truncated_normal(
     """
     keys = single_key("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
+    check_parameters("truncated_normal", lower, upper)
     shape = sample_shape("truncated_normal", shape, lower, upper)
     check_ranks("truncated_normal", lower, upper)
     lower, upper = (converted(x, dtype) for x in (lower, upper))

@@ -24,6 +24,7 @@ from minijax.lax.shapes import canonical_shape
 from minijax.numpy.promotion import check_arraylike
 from minijax.random.keys import single_key
 from minijax.random.uniforms import (
+    check_parameters,
     converted,
     float_dtype,
     parameter,
@@ -53,7 +54,7 @@ def gamma_of(key: Any, a: Any, shape: tuple[int, ...], log_space: bool) -> Any:
 def _gamma(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Any:
     keys = single_key(name, key)
     dtype = float_dtype("gamma", dtype)
-    check_arraylike("gamma", a)
+    check_parameters("gamma", a)
     return gamma_of(keys, converted(a, dtype), sample_shape("gamma", shape, a), log_space)
 
 
@@ -168,12 +169,12 @@ def dirichlet(
     """
     keys = single_key("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
-    check_arraylike("dirichlet", alpha)
     if not np.ndim(alpha):
         raise ValueError(
             "dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0: give the concentrations along "
             "the last axis."
         )
+    check_arraylike("dirichlet", alpha)
     shape = sample_shape("dirichlet", shape, alpha, trailing=1)
     shape = (*shape, np.shape(alpha)[-1])
     alpha = spread(converted(alpha, dtype), shape)
@@ -327,8 +328,8 @@ def generalized_normal(
     """
     keys = single_key("generalized_normal", key)
     dtype = float_dtype("generalized_normal", dtype)
-    shape = sample_shape("gamma", shape, p)
     check_arraylike("generalized_normal", p)
+    shape = sample_shape("gamma", canonical_shape(shape), p)
     return generalized_normal_of(keys, jnp.asarray(p), shape, dtype)
 
 

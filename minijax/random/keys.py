@@ -329,6 +329,8 @@ def _fold_in(key: Any, data: Any) -> Any:
     keys, as_words = as_keys(key)
     if keys.shape:
         raise ValueError(_not_single("fold_in", key))
+    if data is None:
+        raise ValueError("None is not a valid value for jnp.array: fold_in takes an integer.")
     shape = np.shape(data)
     if shape:
         raise TypeError(

@@ -12,12 +12,12 @@ from minijax import lax
 from minijax.arguments.values import known_index
 from minijax.core.array import Array
 from minijax.features.library import library
-from minijax.lax.shapes import canonical_shape
+from minijax.lax.shapes import broadcast_shapes, canonical_shape
 from minijax.numpy import linalg
-from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.random.continuous import normal_of
 from minijax.random.keys import single_key
-from minijax.random.uniforms import float_dtype
+from minijax.random.uniforms import check_parameters, float_dtype
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.typing import ArrayLike, DTypeLike
@@ -105,7 +105,7 @@ def multivariate_normal(
     (3, 2)
     """
     keys = single_key("multivariate_normal", key)
-    check_arraylike("multivariate_normal", mean, cov)
+    check_parameters("multivariate_normal", mean, cov)
     mean, cov = promote_dtypes_inexact(jnp.asarray(mean), jnp.asarray(cov))
     dtype = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if method not in _METHODS:
@@ -134,7 +134,7 @@ def _check_vectors(mean: Any, cov: Any) -> None:
 
 
 def _check_broadcast(shape: tuple[int, ...], mean: Any, cov: Any) -> None:
-    found = np.broadcast_shapes(shape, mean.shape[:-1], cov.shape[:-2])
+    found = broadcast_shapes(shape, mean.shape[:-1], cov.shape[:-2])
     if found != shape:
         raise ValueError(
             "multivariate_normal: the shapes of mean and cov, without their last axes, must broadcast "

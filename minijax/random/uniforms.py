@@ -57,8 +57,21 @@ def sample_shape(name: str, shape: Any, *params: Any, trailing: int = 0) -> tupl
     return shape
 
 
+def check_parameters(name: str, *params: Any) -> None:
+    """ValueError for a parameter that is None; TypeError for one that is no array or number."""
+    for position, x in enumerate(params):
+        if x is None:
+            raise ValueError(
+                f"Invalid argument to dtype: None. The parameter of {name} at position {position} is "
+                "None: give an array or a number, or leave it out if it has a default."
+            )
+    check_arraylike(name, *params)
+
+
 def converted(x: Any, dtype: np.dtype) -> Any:
-    """An array or number of another dtype."""
+    """An array or number of another dtype; real ones have no imaginary part, even of a number."""
+    if type(x) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
+        x = x.real
     return lax.convert_element_type(x, dtype)
 
 
@@ -73,7 +86,7 @@ def parameter(name: str, x: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any
 
 def safely_converted(name: str, x: Any, dtype: np.dtype) -> Any:
     """A parameter in the dtype of the samples. TypePromotionError where that may lose digits."""
-    check_arraylike(name, x)
+    check_parameters(name, x)
     if dtypes.lattice_result_type(x, dtype)[0] != dtype:
         found = get_aval(x).dtype
         raise dtypes.TypePromotionError(
@@ -172,6 +185,7 @@ def uniform(
     """
     keys = single_key("uniform", key)
     dtype = float_dtype("uniform", dtype)
+    check_parameters("uniform", minval, maxval)
     return uniform_between(keys, canonical_shape(shape), dtype, minval, maxval)
 
 
@@ -335,6 +349,7 @@ def bernoulli(
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
     keys = single_key("bernoulli", key)
+    check_parameters("bernoulli", p)
     found = get_aval(p).dtype
     if not dtypes.issubdtype(found, np.floating):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {found.name}.")

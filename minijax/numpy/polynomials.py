@@ -145,10 +145,10 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     >>> jnp.polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
     """
+    check_arraylike("polyder", p)
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"Order of derivative must be positive; polyder got m={m}.")
-    check_arraylike("polyder", p)
     (p,) = promote_dtypes_inexact(to_array("polyder", p))
     if not m:
         return p
@@ -176,21 +176,21 @@ def polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array
     >>> jnp.polyint(jnp.array([6, 4, 3]))
     Array([2., 2., 3., 0.], dtype=float32)
     """
+    k = 0 if k is None else k
+    check_arraylike("polyint", p, k)
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"Order of integral must be positive (see polyder); got m={m}.")
     check_at_most("polyint: m", m, 1 << 14)
-    check_arraylike("polyint", p)
-    k = 0 if k is None else k
     p, k = promote_dtypes_inexact(to_array("polyint", p), to_array("polyint", k))
-    if not m:
-        return p
-    _check_vector("polyint", p)
     k = atleast_1d(k)
     if k.aval.shape == (1,):
         k = broadcast_to(k, (m,))
     if k.aval.shape != (m,):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    if not m:
+        return p
+    _check_vector("polyint", p)
     length = p.aval.shape[0]
     wide = dtypes.to_real_dtype(p.aval.dtype)
     wide = np.dtype(np.float32) if dtypes.bit_width(wide) < 32 else wide
@@ -242,9 +242,9 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """
     quotient, rest = _polydiv(u, v)
     if trim_leading_zeros:
-        tiny = np.finfo(np.asarray(rest).dtype).eps
+        tiny = dtypes.finfo(rest.dtype).eps
         value = np.asarray(rest)
-        near = np.abs(value) > np.sqrt(tiny) * 0 + tiny
+        near = np.abs(value) > tiny
         rest = rest[int(np.argmax(near)) if near.any() else value.shape[0] :]
     return quotient, rest
 

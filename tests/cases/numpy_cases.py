@@ -692,6 +692,7 @@ jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
 jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0]))
 jnp.polymul(jnp.array([0.0, 1.0]), f, trim_leading_zeros=True)
 jnp.polydiv(p, f[:2], trim_leading_zeros=True)
+jnp.polydiv(jnp.arange(4, dtype="bfloat16"), jnp.arange(1, 3, dtype="bfloat16"), trim_leading_zeros=True)
 m.nonzero(), f[b], i[b], m[bm]
 f.item(0), i.tolist(), f.tobytes(), complex(s), int(n), float(s), bool(n)
 jnp.einsum_path("ij,jk", m, m2)[0]

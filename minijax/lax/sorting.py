@@ -300,13 +300,13 @@ set_layout(top_k_p, parts=along("top_k", lambda x, *, axis, **params: (axis,), _
 def _(x, *, k, axis):
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}.")
+    if not any(dtypes.issubdtype(x.dtype, kind) for kind in (np.integer, np.floating, np.bool_)):
+        raise ValueError(f"top_k is not compatible with complex inputs. Got {x.str_short()}.")
     if k > x.shape[axis]:
         raise ValueError(
             f"k argument to top_k must be no larger than size along axis; got {k=} with "
             f"shape={list(x.shape)} and {axis=}"
         )
-    if not any(dtypes.issubdtype(x.dtype, kind) for kind in (np.integer, np.floating, np.bool_)):
-        raise ValueError(f"top_k is not compatible with complex inputs. Got {x.str_short()}.")
     out = x.update(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
     return [out, out.update(dtype=_INT32)]
 

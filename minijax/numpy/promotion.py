@@ -94,7 +94,7 @@ def as_dtype(dtype: Any, name: str) -> Any:
 
 
 class IncompatibleShapes(ValueError, TypeError):
-    """Shapes that do not broadcast: operations of `lax` raise TypeError, functions ValueError.
+    """Shapes that do not fit: operations of `lax` raise TypeError, functions ValueError.
 
     Functions that are composed of both raise what the first of their operations does upstream, so
     that either may be expected.

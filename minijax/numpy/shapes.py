@@ -23,6 +23,7 @@ from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import MOST_AXES, items_of, reshape_p, rev_p, size_of, squeeze_p, tile_p
 from minijax.numpy.promotion import (
+    IncompatibleShapes,
     axes_of,
     axis_of,
     broadcast_shapes,
@@ -129,7 +130,7 @@ def resolved_shape(wanted: Any, found: tuple[int, ...]) -> tuple[int, ...]:
             known *= one
     if free is None:
         if known != total or any(one < 0 for one in sizes):
-            raise TypeError(
+            raise IncompatibleShapes(
                 f"cannot reshape array of shape {found} (size {total}) into shape {sizes} (size "
                 f"{known}): the sizes must be equal; -1 in one place stands for what is left."
             )
@@ -140,7 +141,7 @@ def resolved_shape(wanted: Any, found: tuple[int, ...]) -> tuple[int, ...]:
                 f"Cannot divide evenly the sizes of shapes {found} and {sizes}. The remainder "
                 f"{total % -known} should be 0."
             )
-        raise TypeError(
+        raise IncompatibleShapes(
             f"cannot reshape array of shape {found} (size {total}) into shape {sizes} because the "
             f"product of specified axis sizes ({known}) does not evenly divide {total}."
         )

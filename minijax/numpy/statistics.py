@@ -131,14 +131,14 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         )
     if weights is not None:
         a, weights = promote_dtypes_inexact(a, to_array(name, weights, 2))
+    if np.ndim(q) > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {np.shape(q)}")
     _check_floating(q)
     a, q = promote_one_inexact(name, a), promote_one_inexact(name, q)
     if a.aval.dtype.kind == "c":
         raise ValueError(
             f"{name} does not support complex input, as the operation is poorly defined."
         )
-    if q.aval.ndim > 1:
-        raise ValueError(f"q must be have rank <= 1, got shape {q.aval.shape}")
     axes = axes_of(axis, a.aval.ndim)
     keep = [i for i in range(a.aval.ndim) if i not in axes]
     rows = _rows_last(a, axes, keep)

@@ -1057,7 +1057,7 @@ _OTHER = "another check comes first, or another limit is named"
 CLASSES = {
     "arange none", "associative_scan scalar", "compress", "extract", "key astype",
     "lax dynamic_slice sizes", "lax rng_bit", "lax slice rank", "lax slice strides",
-    "named not spec", "pmap axis", "pmap str", "psum groups", "ref of ref", "reshape -1", "reshape fun",
+    "named not spec", "pmap axis", "pmap str", "psum groups", "ref of ref",
     "reshape two", "spec rank", "top_k tracer",
     "uniform shape", "uniform shape negative",
 }  # fmt: skip

@@ -320,7 +320,7 @@ def _index(index: Any) -> Any:
         )
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(
-            f"Index type must be an integer, got {index!r} as {aval.dtype.name}: convert it, or use "
+            f"Index type must be an integer, got {index} as {aval.dtype.name}: convert it, or use "
             "lax.cond."
         )
     return index

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.config import promoting_freely
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.features.stages.struct import eval_shape
 from minijax.lax.control_flow import associative_scan, scan
 from minijax.numpy import cumulative, float_parts, logic, reductions, ufuncs
@@ -26,11 +26,13 @@ from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
     converted,
     to_array,
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, moveaxis, reshaped
+from minijax.numpy.taking import take
 from minijax.numpy.vectorizing import vectorize
 from minijax.typing import ArrayLike
 
@@ -162,18 +164,20 @@ class ufunc:
             return shortcut(
                 a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
             )
-        return self._reduce_by_scan(a, axis, dtype, keepdims, initial, where)
-
-    def _reduce_by_scan(self, a, axis, dtype, keepdims, initial, where) -> Any:
         a = to_array(f"{self.__name__}.reduce", a)
         if axis is None or isinstance(axis, (tuple, list)):
             axes = axes_of(axis, a.ndim)
             if axis is not None and len(axes) > 1 and not self._is_commutative():
-                raise ValueError(
-                    f"{self.__name__}.reduce takes one axis, as the order matters: got {axis}."
+                raise NotImplementedError(
+                    f"tuple of axes: {self.__name__}.reduce takes one axis, as the order matters; "
+                    f"got {axis}."
                 )
         else:
             axes = (axis_of(axis, a.ndim),)
+        dtype = as_dtype(dtype, self.__name__)
+        return _reduced(a, initial, where, self, axes, dtype, bool(keepdims))
+
+    def _reduce_by_scan(self, a, initial, where, axes, dtype, keepdims) -> Any:
         kept = [i for i in range(a.ndim) if i not in axes]
         rows = moveaxis(a, axes, range(len(axes))) if axes else expanded(a, (0,))
         rest = tuple([a.shape[i] for i in kept])
@@ -184,7 +188,7 @@ class ufunc:
             where = broadcast_to(to_array("where", where), a.shape)
             mask = moveaxis(where, axes, range(len(axes))) if axes else expanded(where, (0,))
             mask = reshaped(mask, (count, *rest))
-        out = self._fold(rows, mask, initial, as_dtype(dtype, self.__name__))
+        out = self._fold(rows, mask, initial, dtype)
         return expanded(out, axes) if keepdims and axes else out
 
     def _is_commutative(self) -> bool:
@@ -243,10 +247,12 @@ class ufunc:
                 raise ValueError("accumulate does not allow multiple axes: give one.")
             axis = 0
         axis = axis_of(axis, a.ndim)
-        rows = moveaxis(a, axis, 0)
-        dtype = as_dtype(dtype, self.__name__)
-        if not rows.shape[0]:
+        if not a.shape[axis]:
             return a
+        return _accumulated(a, self, axis, as_dtype(dtype, self.__name__))
+
+    def _accumulate_by_scan(self, a: Any, axis: int, dtype: Any) -> Any:
+        rows = moveaxis(a, axis, 0)
         if dtype is None:
             dtype = self(rows[0], rows[0]).dtype
         rows = converted(rows, dtype)
@@ -309,7 +315,6 @@ class ufunc:
         ]
         return reshaped(scan(step, flat, rows)[0], a.shape)
 
-    @promoting_freely()
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
@@ -345,14 +350,18 @@ class ufunc:
                 f"indices must have an integer type; {self.__name__}.reduceat got "
                 f"{indices.dtype.name}."
             )
-        axis = axis_of(axis, a.ndim)
+        return _slices_reduced(
+            a, indices, self, axis_of(axis, a.ndim), as_dtype(dtype, self.__name__)
+        )
+
+    def _reduceat_by_scan(self, a: Any, indices: Any, axis: int, dtype: Any) -> Any:
         rows = moveaxis(a, axis, 0)
         if dtype is not None:
-            rows = converted(rows, as_dtype(dtype, self.__name__))
+            rows = converted(rows, dtype)
         length = rows.shape[0]
         places = np.arange(length, dtype=dtypes.int_())
         ends = joined("reduceat", [indices[1:], to_array("", np.asarray([length]))], 0)
-        start = rows[indices]
+        start = take(rows, indices, axis=0)
         found = self._dtype_of(rows, rows)
         if dtypes.promote_types(found, rows.dtype) != rows.dtype:
             raise TypeError(f"{self.__name__}.reduceat of {rows.dtype.name} gives {found.name}: "
@@ -382,9 +391,33 @@ class ufunc:
         """
         self._binary("outer")
         check_arraylike(f"{self.__name__}.outer", A, B)
-        one, other = to_array("outer", A), to_array("outer", B, 1)
-        grown = expanded(one, range(one.ndim, one.ndim + other.ndim)) if other.ndim else one
-        return self(grown, expanded(other, range(one.ndim)) if one.ndim else other)
+        return _of_pairs(A, B, self)
+
+
+# Called eagerly, each is one program; a loop would be traced in every call.
+
+
+@library(static=("of", "axes", "dtype", "keepdims"))
+def _reduced(a, initial, where, of, axes, dtype, keepdims):
+    return of._reduce_by_scan(a, initial, where, axes, dtype, keepdims)
+
+
+@library(static=("of", "axis", "dtype"))
+def _accumulated(a, of, axis, dtype):
+    return of._accumulate_by_scan(a, axis, dtype)
+
+
+@library(static=("of", "axis", "dtype"))
+def _slices_reduced(a, indices, of, axis, dtype):
+    return of._reduceat_by_scan(a, indices, axis, dtype)
+
+
+@library(static=("of",))
+def _of_pairs(a, b, of):
+    check_dtypes(a, b)
+    a, b = to_array("outer", a), to_array("outer", b, 1)
+    grown = expanded(a, range(a.ndim, a.ndim + b.ndim)) if b.ndim else a
+    return of(grown, expanded(b, range(a.ndim)) if a.ndim else b)
 
 
 def _flat_places(a: Any) -> Any:

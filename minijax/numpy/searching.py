@@ -432,10 +432,8 @@ def compress(
     """
     check_no_out("compress", out)
     condition, a = to_array("compress", condition), to_array("compress", a, 1)
-    if dtypes.float0 in (
-        condition.dtype,
-        a.dtype,
-    ):  # nothing is true; there are no elements to take
+    if dtypes.float0 in (condition.dtype, a.dtype):
+        # Nothing is true; there are no elements to take.
         condition, plain = [
             np.zeros(x.shape, bool) if x.dtype == dtypes.float0 else x for x in (condition, a)
         ]

@@ -23,11 +23,6 @@ def _there(j):
     return j.device_put(X, _host(j))
 
 
-def _asked(j):
-    back = lambda x: j.device_put(x, j.memory.Space.Device) * 2
-    return j.jit(back, in_shardings=_host(j))
-
-
 def _over_mesh(j, kind="Explicit"):
     mesh = j.make_mesh((1,), ("x",), axis_types=(getattr(j.sharding.AxisType, kind),))
     spec = j.sharding.PartitionSpec("x")
@@ -92,17 +87,6 @@ PROGRAMS = {
     "back within jit": lambda j: j.jit(lambda a: j.device_put(a, j.memory.Space.Device) + 1)(
         _there(j)
     ),
-    **{  # of a jit that is asked for arguments there, given values of NumPy
-        f"asked of jit, {name}": lambda j, run=run: run(j, _asked(j))
-        for name, run in {
-            "call": lambda j, f: f(X),
-            "vjp": lambda j, f: j.vjp(f, X)[0],
-            "cotangent": lambda j, f: j.vjp(f, X)[1](j.numpy.asarray(X))[0],
-            "linearize": lambda j, f: j.linearize(f, X)[1](X),
-            "checkpoint": lambda j, f: j.checkpoint(f)(X),
-            "grad of vmap": lambda j, f: j.grad(lambda x: j.vmap(f)(x).sum())(X[None]),
-        }.items()
-    },
     "vmap": lambda j: j.vmap(j.numpy.cos)(_there(j)),
     "cond": lambda j: j.jit(lambda a: j.lax.cond(a[0] > 0, lambda: a, lambda: a + 1))(_there(j)),
 }  # fmt: skip
@@ -130,9 +114,6 @@ def test_types_are_shown(f):
 
 
 BAD = {
-    "vjp of a jit that asks for it elsewhere": lambda j: j.vjp(
-        _asked(j), j.device_put(X, j.devices()[0])
-    ),
     "no such kind": lambda j: _host(j).with_memory_kind("disk"),
     "sum of two memories": lambda j: _there(j) + j.numpy.asarray(X),
     "joined of two memories": lambda j: j.numpy.concatenate([_there(j), X]),

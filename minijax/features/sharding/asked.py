@@ -141,10 +141,11 @@ def _held(x: Any) -> Iterator[ArrayImpl]:
     """Yield the arrays that an argument is, or that it holds under transforms that run now."""
     if type(x) is ArrayImpl:
         yield x
-    elif isinstance(x, (JVPTracer, BatchTracer)):
-        for value in (x.primal, x.tangent) if isinstance(x, JVPTracer) else (x.value,):
-            if type(value) is not ArrayImpl or value.committed:  # others may be of NumPy
-                yield from _held(value)
+    elif isinstance(x, JVPTracer):
+        yield from _held(x.primal)
+        yield from _held(x.tangent)
+    elif isinstance(x, BatchTracer) and getattr(x.value, "committed", True):
+        yield from _held(x.value)  # others may be of NumPy
 
 
 def _check(

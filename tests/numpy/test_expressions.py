@@ -1,5 +1,6 @@
 """`minijax.numpy` against `jax.numpy`: the same expressions, run eagerly and under jit."""
 
+import functools
 import re
 import warnings
 
@@ -36,11 +37,9 @@ def _arrays(library, names):
     return [library.numpy.asarray(INPUTS[name]) for name in names]
 
 
-def run_text(text, library, transform=None):
+def run_text(text, library):
     names = _used(text)
     fun = _function(text, library, names)
-    if transform is not None:
-        fun = transform(library, fun)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fun(*_arrays(library, names))
@@ -60,31 +59,73 @@ def _compare(ours, theirs, **options):
             assert type(a) is type(b) and a == b, options
 
 
-def _traced(library, fun):
-    return library.jit(fun)
-
-
-@pytest.mark.parametrize("text", lines(CASES) + lines(EAGER_CASES))
-def test_eager(text):
-    _compare(run_text(text, minijax), run_text(text, jax), where=text)
-
-
 _NOT_UNDER_JIT = re.compile(
     r"\.name|finfo|hash\(|iscomplexobj|array_str|s_\[|jnp\.shape|jnp\.ndim|jnp\.size|nbytes|"
     r"issubdtype|promote_types|jnp\.float32 =="
 )
 
 
-@pytest.mark.parametrize("text", [t for t in lines(CASES) if not _NOT_UNDER_JIT.search(t)])
+UNDER_JIT = [text for text in lines(CASES) if not _NOT_UNDER_JIT.search(text)]
+_TOGETHER = 16  # expressions that are one program: each program costs more than what is in it
+
+
+def _compiled(text, library, wide):
+    """The result of an expression under `jit`, the error that it raises, and whether all is arrays."""
+    return _compiled_part(UNDER_JIT.index(text) // _TOGETHER, library, wide)[text]
+
+
+@functools.cache
+def _compiled_part(part, library, wide):
+    return _compiled_together(UNDER_JIT[part * _TOGETHER :][:_TOGETHER], library, wide)
+
+
+def _compiled_together(texts, library, wide):
+    errors, arrays = {}, {}
+
+    def program(values):
+        found = {}
+        for text in texts:
+            names = _used(text)
+            fun = _function(text, library, names)
+            run = lambda _: fun(*[values[name] for name in names])
+            found[text], errors[text] = outcome(run, library)
+            leaves = library.tree.leaves(found[text])
+            arrays[text] = all(isinstance(x, library.Array) for x in leaves)
+        return found
+
+    names = sorted({name for text in texts for name in _used(text)})
+    with x64(wide), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = dict(zip(names, _arrays(library, names), strict=True))
+        results, error = outcome(lambda m: m.jit(program)(values), library)
+    if error is None:
+        return {text: (results[text], errors[text], arrays[text]) for text in texts}
+    if len(texts) == 1:
+        return {texts[0]: (None, error, False)}
+    return {text: _compiled_together([text], library, wide)[text] for text in texts}
+
+
+@pytest.mark.parametrize("text", UNDER_JIT)
 def test_jit_with_x64(text):
-    with x64(True):
-        theirs, error = outcome(lambda m: run_text(text, m, _traced), jax)
-        if error is None:
-            assert_same(run_text(text, minijax, _traced), theirs, where=text)
-            return
-        expect(error)
-        _, ours = outcome(lambda m: run_text(text, m, _traced), minijax)
-        assert type(ours).__name__ == type(error).__name__, f"{ours!r} is not {error!r}"
+    theirs, error, _ = _compiled(text, jax, True)
+    ours, our_error, _ = _compiled(text, minijax, True)
+    if error is None:
+        if our_error is not None:
+            raise our_error
+        assert_same(ours, theirs, where=text)
+        return
+    expect(error)
+    assert type(our_error).__name__ == type(error).__name__, f"{our_error!r} is not {error!r}"
+
+
+@pytest.mark.parametrize("text", lines(CASES) + lines(EAGER_CASES))
+def test_eager(text):
+    theirs, error, arrays = (
+        _compiled(text, jax, False) if text in UNDER_JIT else (None, None, False)
+    )
+    if error is not None or not arrays:
+        theirs = run_text(text, jax)
+    _compare(run_text(text, minijax), theirs, where=text)
 
 
 @pytest.mark.parametrize("text", lines(ERROR_CASES))

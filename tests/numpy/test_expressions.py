@@ -37,9 +37,11 @@ def _arrays(library, names):
     return [library.numpy.asarray(INPUTS[name]) for name in names]
 
 
-def run_text(text, library):
+def run_text(text, library, transform=None):
     names = _used(text)
     fun = _function(text, library, names)
+    if transform is not None:
+        fun = transform(library, fun)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fun(*_arrays(library, names))

@@ -169,12 +169,13 @@ def dirichlet(
     """
     keys = single_key("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
+    if alpha is not None:
+        check_arraylike("dirichlet", alpha)
     if not np.ndim(alpha):
         raise ValueError(
             "dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0: give the concentrations along "
             "the last axis."
         )
-    check_arraylike("dirichlet", alpha)
     shape = sample_shape("dirichlet", shape, alpha, trailing=1)
     shape = (*shape, np.shape(alpha)[-1])
     alpha = spread(converted(alpha, dtype), shape)

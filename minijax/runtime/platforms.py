@@ -7,6 +7,7 @@ CPU is always there.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import threading
 import warnings
@@ -126,6 +127,7 @@ def _in_child() -> None:
     global _lock
     _lock = threading.RLock()  # another thread of the parent may have held it
     if _clients:
+        gc.freeze()  # frames of the parent's other threads, and XLA's objects, are not to be collected
         _abandoned.append(dict(_clients))
         _clients.clear()
         launches.abandon(check_not_forked)

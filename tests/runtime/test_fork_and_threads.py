@@ -14,7 +14,7 @@ import minijax
 pytestmark = pytest.mark.both_ends
 
 _AFTER_USE = """
-import os, signal, subprocess, sys, warnings
+import gc, os, signal, subprocess, sys, warnings
 import numpy as np, minijax, minijax.numpy as jnp
 x, f = jnp.arange(3.0), minijax.jit(lambda a: a * 2)
 compiled = f.lower(x).compile()
@@ -32,6 +32,7 @@ for name, use in uses.items():
         child = os.fork()
     if child == 0:
         signal.alarm(60)
+        gc.collect()
         try:
             use()
         except RuntimeError as error:
@@ -87,7 +88,7 @@ def test_fork_after_use():
 
 
 _WHILE_LAUNCHING = """
-import os, signal, threading, warnings
+import gc, os, signal, threading, warnings
 import numpy as np, minijax
 from minijax.runtime import launches
 from minijax.sharding import NamedSharding, PartitionSpec
@@ -111,6 +112,7 @@ for use in (lambda: f(x), lambda: compiled(x)):
     child = os.fork()
     if child == 0:
         signal.alarm(60)
+        gc.collect()
         try:
             use()
         except RuntimeError as error:

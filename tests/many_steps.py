@@ -18,6 +18,8 @@ import sys
 import threading
 import time
 
+from tests.harness import upstream
+
 PATIENCE = 30
 KINDS = {}
 
@@ -257,13 +259,12 @@ def child(library, count, threads, steps, kinds):
 
 def run_child(library, count, threads, steps, kinds, **options):
     """A process that runs the loops; its status is not 0 if one hung."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
     command = [sys.executable, "-m", "tests.many_steps", str(steps), str(count), "--child"]
     command += ["--threads", str(threads), *(["--kinds", *kinds] if kinds else [])]
     command += ["--upstream"] if library == "jax" else []
     return subprocess.run(
         command, text=True, check=False, **options,
-        env={**os.environ, "XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"},
+        env=os.environ | upstream.devices(count) | {"JAX_PLATFORMS": "cpu"},
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from minijax.extend.core import Primitive
 from minijax.interpreters import mlir
 from minijax.runtime.mlir_modules import parse
 from minijax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from tests.harness import upstream
 
 __all__ = ["HALF", "HOSTILE", "PLACES"]
 
@@ -387,8 +388,7 @@ def everything():
 
 
 def main():
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=4"
+    os.environ |= upstream.devices(4)
     checks = {where: lambda where=where: hostile(where) for where in PLACES}
     for where, check in {**checks, "unicode": everything}.items():
         try:

@@ -13,6 +13,7 @@ import pytest
 
 import minijax
 import minijax.export
+from tests.harness import upstream
 from tests.harness.differential import BOTH, assert_same, x64
 from tests.harness.rules import in_both, outcome
 
@@ -366,7 +367,6 @@ many = pytest.mark.skipif(
 
 def test_over_devices():
     """What is marked `many`, in a process with as many devices."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     names = "shardings or over_devices or on_many or manual"
     options = [
         "-q",
@@ -378,7 +378,7 @@ def test_over_devices():
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
-        env={**os.environ, "XLA_FLAGS": flags}, capture_output=True, text=True, check=False,
+        env=os.environ | upstream.devices(8), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
     assert "skipped" not in done.stdout

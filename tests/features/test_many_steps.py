@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.harness import upstream
 from tests.harness.interrupted import WORK
 from tests.many_steps import KINDS, run_child
 
@@ -29,11 +30,10 @@ def test_loops_of_every_kind_end(devices, threads):
 
 @pytest.mark.parametrize("work", [work.__name__ for work in WORK])
 def test_a_session_works_on_after_an_interrupt(work):
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
     done = subprocess.run(
         [sys.executable, "-m", "tests.harness.interrupted", work],
         capture_output=True, text=True, timeout=900, check=False,
-        env={**os.environ, "XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env=os.environ | upstream.devices(4),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["interrupted", "works"]

@@ -9,10 +9,9 @@ import sys
 import tempfile
 import time
 
-os.environ["XLA_FLAGS"] = (
-    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
-)
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from tests.harness import upstream
+
+os.environ |= upstream.devices(2)
 
 import numpy as np
 import pytest

@@ -11,11 +11,10 @@ import subprocess
 import sys
 import traceback
 
+from tests.harness import upstream
+
 if __name__ == "__main__":
-    os.environ["XLA_FLAGS"] = (
-        f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-    )
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ |= upstream.devices(8)
 
 import jax
 import numpy as np

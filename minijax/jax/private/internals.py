@@ -207,9 +207,7 @@ def check_arraylike_or_none(fun_name: str, *args: Any) -> None:
 def check_no_float0s(fun_name: str, *args: Any) -> None:
     """TypeError for arrays of float0."""
     if any(getattr(x, "dtype", None) == dtypes.float0 for x in args):
-        raise TypeError(
-            str(float0_error(fun_name))
-        )  # of that very class, as callers ask for its type
+        raise TypeError(str(float0_error(fun_name)))  # callers ask for its very class
 
 
 def check_for_prngkeys(fun_name: str, *args: Any) -> None:

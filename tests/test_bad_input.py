@@ -456,6 +456,8 @@ SAME_WORDS = [
     ("which is not a valid JAX type", lambda m: m.jit(lambda: m.custom_derivatives.SymbolicZero(m.typeof(X)))()),
     ("which is not a valid JAX type", lambda m: m.jit(lambda: m.make_jaxpr(lambda x: x)(X).jaxpr.invars[0])()),
     ("Unknown backend nope", lambda m: m.jit(lambda x: x, backend="nope")(1.0)),
+    ("Unknown backend: 'gpu' requested, but no platforms that are", lambda m: m.devices("gpu")),
+    ("Unknown backend: 'gpu' requested, but no platforms that are", lambda m: m.jit(lambda x: x, backend="gpu")(1.0)),
     ("unknown dialect: nope", lambda m: m.jit(lambda x: x).lower(X).compiler_ir("nope")),
     ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: x.tobytes())(X)),
     ("The 'block_until_ready' method is not available on traced array with shape", lambda m: m.jit(lambda x: x.block_until_ready())(X)),

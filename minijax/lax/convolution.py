@@ -176,14 +176,16 @@ def _(avals, out, *, dimension_numbers, **params):
     x, y = avals
     lhs, rhs, places = dimension_numbers
     left, right = [parts_of(x)[d] for d in lhs], [parts_of(y)[d] for d in rhs]
-    if any(left[1:]) or any(right[1:]):
+    if left[1] or any(right):
         raise ambiguous(
             "conv_general_dilated",
-            "only the batch dimension of lhs and the output features of rhs may be split",
+            "Please specify the output sharding via `out_sharding` parameter of "
+            "`conv_general_dilated`: otherwise only batch and space of lhs may be split",
             avals,
         )
     parts: list[Any] = [None] * out.ndim
-    parts[places[0]], parts[places[1]] = left[0], right[0]
+    for place, part in zip(places, left, strict=True):
+        parts[place] = part
     return parts
 
 

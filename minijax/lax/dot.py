@@ -214,10 +214,14 @@ def _(avals, out, *, dimension_numbers, **params):
     for one, other in ((lc, rc), (lb, rb)):
         for i, j in zip(one, other, strict=True):
             if left[i] and right[j] and left[i] != right[j]:
-                kind = "contracting" if one is lc else "batch"
+                which = (
+                    "contracting dimensions to have"
+                    if one is lc
+                    else "lhs batch dimensions and rhs batch dimensions to have the"
+                )
                 raise ambiguous(
                     "dot_general",
-                    f"{kind} dimensions must have consistent sharding, got "
+                    f"dot_general requires {which} consistent sharding, got "
                     f"{tuple(left[i] for i in one)} and {tuple(right[j] for j in other)}",
                     avals,
                 )

@@ -12,6 +12,8 @@ import numpy as np
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import as_operand, parts_of
 from minijax.lax.compare import ge_p
 from minijax.lax.reductions import greatest, least
 from minijax.lax.rules import ORDERED, check_dtype, linear_in, merged
@@ -25,6 +27,8 @@ __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p", "select_and_sc
 
 select_and_gather_add_p = Primitive("select_and_gather_add")
 select_and_scatter_add_p = Primitive("select_and_scatter_add")
+set_layout(select_and_gather_add_p, parts=as_operand)
+set_layout(select_and_scatter_add_p, parts=lambda avals, out, **params: parts_of(avals[1]))
 
 
 def _never_chosen(select: Primitive, dtype: Any) -> np.generic:

@@ -18,7 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.sharding_rules import along
+from minijax.features.sharding.sharding_rules import as_operand
 from minijax.lax.arithmetic import add, add_p, max_p, min_p
 from minijax.lax.arithmetic import max as max_of
 from minijax.lax.arithmetic import min as min_of
@@ -55,17 +55,11 @@ __all__ = [
 # -- sum, max and min over windows ----------------------------------------------------------------------
 
 
-def _windowed(x: Any, *, window_dimensions, window_strides, **params) -> list[int]:
-    """The axes along which windows are more than single elements."""
-    pairs = zip(window_dimensions, window_strides, strict=True)
-    return [axis for axis, pair in enumerate(pairs) if pair != (1, 1)]
-
-
 def _window_reduction(
     name: str, combine: Primitive, accepts: Sequence[type], identity: Callable[[Any], np.generic]
 ) -> Primitive:
     p = Primitive(name)
-    set_layout(p, parts=along(name, _windowed))
+    set_layout(p, parts=as_operand)
 
     @p.shape_rule
     def _(x, **window):
@@ -150,7 +144,7 @@ _jvp_extremum(reduce_window_min_p, le_p)
 # -- windows of several arrays, reduced by a traced operation -------------------------------------------
 
 reduce_window_p = Primitive("reduce_window", multiple_results=True, holds_programs=True)
-set_layout(reduce_window_p, parts=along("reduce_window", _windowed))
+set_layout(reduce_window_p, parts=as_operand)
 
 
 @reduce_window_p.shape_rule

@@ -29,6 +29,7 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "memory_said",
+    "missing",
     "process_count",
     "process_index",
     "process_indices",
@@ -216,15 +217,23 @@ def _told(platform: str) -> str:
     )
 
 
-def _missing(platform: str) -> str:
+def missing(platform: str) -> str:
+    """Say that no platform of this name runs here, and why."""
     asked = _asked()
     if asked and platform not in asked:
         why = f"The setting jax_platforms={','.join(asked)!r} leaves it out."
     else:
         why = _told(platform)
+    known = list(_clients)
+    said = f"Unknown backend {platform}. Available backends are {known}"
+    if platform in _ALIASES:
+        said = (
+            f"Unknown backend: {platform!r} requested, but no platforms that are instances of "
+            f"{platform} are present. Platforms present are: {','.join(known)}"
+        )
     return (
-        f"Unknown backend {platform}. Available backends are {list(_clients)}: name one of these, "
-        f"or install the plug-in of that platform, such as jax-cuda12-plugin[with-cuda]. {why}"
+        f"{said}: name one of these, or install the plug-in of that platform, such as "
+        f"jax-cuda12-plugin[with-cuda]. {why}"
     )
 
 
@@ -254,7 +263,7 @@ def backend(platform: str | Any | None = None) -> Any:
             found = _start_named(platform)
             if found is not None:
                 return clients.setdefault(*found)
-    raise RuntimeError(_missing(platform))
+    raise RuntimeError(missing(platform))
 
 
 def started() -> bool:

@@ -5,6 +5,8 @@ values; programs that are ambiguous must raise upstream's error. Of sums over me
 still to be taken (`unreduced`) the values are compared when they have been.
 """
 
+import itertools
+
 import numpy as np
 
 A = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
@@ -43,6 +45,93 @@ class Split:
 
     stack = property(lambda self: self.on("x", "y", None, value=np.stack([A, A + 1, A + 2, A + 3])))
 
+
+# -- windows over split space ---------------------------------------------------------------------
+
+IMAGES = np.sin(np.arange(8 * 4 * 8 * 8, dtype=np.float32)).reshape(8, 4, 8, 8)
+KERNELS = np.cos(np.arange(4 * 4 * 3 * 3, dtype=np.float32)).reshape(4, 4, 3, 3)
+
+
+def _conv(t, images, kernels, strides, padding, **options):
+    arrays = t.on(*images, value=IMAGES), t.on(*kernels, value=KERNELS)
+    return t.lax.conv_general_dilated(*arrays, strides, padding, **options)
+
+
+def _pool(t, spec, combine, dims, strides, padding):
+    init = -np.inf if combine == "max" else np.float32(0)
+    return t.lax.reduce_window(t.on(*spec), init, getattr(t.lax, combine), dims, strides, padding)
+
+
+programs({
+    f"conv of {images} with {kernels} {strides} {padding}": lambda t, case=case: _conv(t, *case)
+    for case in itertools.product(
+        [("x",), (None, "x"), ("x", None, "y"), ("y", None, None, "x")],
+        [(), ("x",), (None, None, "y")],
+        [(1, 1), (2, 1)],
+        ["SAME", "VALID"],
+    )
+    for images, kernels, strides, padding in [case]
+})  # fmt: skip
+programs({
+    f"windows of {spec} {combine} {dims} {strides} {padding}": lambda t, case=case: _pool(t, *case)
+    for case in itertools.product(
+        [("x",), ("x", "y")], ["add", "max"], [(1, 1), (2, 3)], [(1, 1), (2, 2)], ["SAME", "VALID"]
+    )
+    for spec, combine, dims, strides, padding in [case]
+})  # fmt: skip
+programs({
+    "conv of split channels with out_sharding": lambda t: _conv(
+        t, (None, "x"), ("y",), (1, 1), "SAME", out_sharding=t.P("x", "y")
+    ),
+    "grads of conv": lambda t: t.m.grad(
+        lambda x, y: t.jnp.sin(t.lax.conv(x, y, (1, 1), "SAME")).sum(), (0, 1)
+    )(t.on("x", None, "y", value=IMAGES), t.jnp.asarray(KERNELS)),
+    "tangent of windows": lambda t: t.m.jvp(
+        lambda x: t.lax.reduce_window(x, -np.inf, t.lax.max, (2, 3), (2, 1), "SAME"),
+        (t.rows,), (t.rows,),
+    ),
+    "windows of two arrays": lambda t: t.lax.reduce_window(
+        (t.rows, t.plain), (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]),
+        (2, 2), (1, 1), "SAME",
+    ),
+})  # fmt: skip
+
+# -- sizes that are no multiple of the parts ----------------------------------------------------------
+
+SIX = np.arange(6.0, dtype=np.float32)
+
+
+def _six(t):
+    return SIX, t.sharding.NamedSharding(t.mesh, t.P("x"))
+
+
+programs({
+    f"six elements, {name}": lambda t, f=f: f(t, *_six(t))
+    for name, f in {
+        "device_put": lambda t, x, s: t.m.device_put(x, s),
+        "device_put of an array": lambda t, x, s: t.m.device_put(t.jnp.asarray(x), s),
+        "device_put in jit": lambda t, x, s: t.m.jit(lambda x: t.m.device_put(x, s))(x),
+        "reshard": lambda t, x, s: t.m.sharding.reshard(x, s),
+        "reshard in jit": lambda t, x, s: t.m.jit(lambda x: t.m.sharding.reshard(x, s))(x),
+        "in_shardings": lambda t, x, s: t.m.jit(lambda x: x, in_shardings=s)(x),
+        "in_shardings, placed otherwise": lambda t, x, s: t.m.jit(lambda x: x, in_shardings=s)(
+            t.m.device_put(x, s.update(spec=t.P()))
+        ),
+        "out_shardings": lambda t, x, s: t.m.jit(lambda x: x, out_shardings=s)(x),
+        "constraint": lambda t, x, s: t.lax.with_sharding_constraint(x, s),
+        "lower": lambda t, x, s: t.m.jit(lambda x: x).lower(
+            t.m.ShapeDtypeStruct(x.shape, x.dtype, sharding=s)
+        ),
+        "eval_shape": lambda t, x, s: t.m.eval_shape(
+            lambda x: x, t.m.ShapeDtypeStruct(x.shape, x.dtype, sharding=s)
+        ),
+        "zeros": lambda t, x, s: t.jnp.zeros(6, out_sharding=s),
+        "broadcast": lambda t, x, s: t.lax.broadcast_in_dim(1.0, (6,), (), out_sharding=s.spec),
+        "einsum": lambda t, x, s: t.jnp.einsum(
+            "ab,bc->ac", np.ones((6, 4)), np.ones((4, 4)), out_sharding=s.spec
+        ),
+    }.items()
+})  # fmt: skip
 
 # -- operations on one array, eagerly, under jit, and their gradients ------------------------------
 

@@ -229,6 +229,12 @@ def lengths(m):
         m.lax.fori_loop(3, 0, lambda i, c: c + 1, X),
         m.lax.fori_loop(0, np.int8(3), lambda i, c: i, 1),
         m.lax.fori_loop(0, m.numpy.int32(3), lambda i, c: i + c, 1),
+        m.lax.fori_loop(0.5, 3.0, lambda i, c: i + c, 1),
+        m.lax.fori_loop(np.float32(0), 2.7, lambda i, c: i + c, 1),
+        m.lax.fori_loop(0.0, -1.5, lambda i, c: i + c, 1),
+        m.lax.fori_loop(m.numpy.bfloat16(0), m.numpy.bfloat16(2), lambda i, c: i + c, 1.0),
+        m.jit(lambda n: m.lax.fori_loop(0.5, n, lambda i, c: c + i, 1.0))(3.0),
+        m.jit(lambda n: m.lax.fori_loop(n, n + 2, lambda i, c: c + i, n))(np.float16(3)),
         m.jit(lambda n: m.lax.fori_loop(np.int8(0), n, lambda i, c: c + i, np.int8(1)))(3),
     ]
 

@@ -239,6 +239,7 @@ set_layout(reshard_p, parts=in_shape_rule)
 
 @reshard_p.shape_rule
 def _(x, *, dst_sharding, free):
+    typed = x.update(sharding=dst_sharding)
     dst_sharding.shard_shape(x.shape)
     given, wanted = sums_of(x)[0], dst_sharding.spec.unreduced
     if dst_sharding.mesh.manual_axes and sums_of(x) != (wanted, dst_sharding.spec.reduced):
@@ -251,7 +252,7 @@ def _(x, *, dst_sharding, free):
             f"reshard from {x.str_short()} to {dst_sharding.spec}: XLA cannot take the sum over some "
             "mesh axes and leave it over others at once. Reshard to P(...) without unreduced first."
         )
-    return x.update(sharding=dst_sharding)
+    return typed
 
 
 @reshard_p.impl

@@ -436,6 +436,7 @@ def _argument(
         check_memory(signature, asked)
     ndim = signature.aval.ndim
     if signature.committed and not _split_alike(own, asked, ndim):
+        asked.shard_shape(signature.aval.shape)  # an error of its own comes first
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got "
             f"sharding {asked}, and {told(index)} has {own}: put it there with minijax.device_put, or "

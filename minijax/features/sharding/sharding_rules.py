@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
+from minijax.dtypes import short_name
 from minijax.errors import ShardingTypeError
 from minijax.features.sharding.types import explicit_of
 from minijax.features.sharding.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
@@ -53,8 +54,9 @@ def whole(aval: Any) -> Any:
 
 def as_asked(out: ShapedArray, asked: Any) -> ShapedArray:
     """The result of an operation that was told how to split it. ValueError if it cannot be so."""
+    typed = out.update(sharding=asked)
     asked.shard_shape(out.shape)
-    return out.update(sharding=asked)
+    return typed
 
 
 def split_results(layout: Any, avals: Sequence[Any], out: Any, params: dict) -> Any:
@@ -90,9 +92,9 @@ def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts, sums: Sums)
             for size, part in zip(out.shape, parts, strict=True)
         ]
         raise ShardingTypeError(
-            f"{name} operation with inputs: {shown_types(avals)} produces an illegally sharded "
-            f"result: {out.dtype.name}[{','.join(shown)}]: a mesh axis can split one dimension "
-            f"only. {_REMEDY}"
+            f"{name} operation with inputs: {shown_types(avals, short_dtypes=True)} produces an "
+            f"illegally sharded result: {short_name(out.dtype)}[{','.join(shown)}]: a mesh "
+            f"axis can split one dimension only. {_REMEDY}"
         )
     for size, part in zip(out.shape, parts, strict=True):
         count = 1
@@ -113,11 +115,14 @@ def _names(part: Any) -> tuple:
     return () if part is None else part if isinstance(part, tuple) else (part,)
 
 
-def shown_types(avals: Sequence[Any]) -> str:
-    return ", ".join(aval.str_short() for aval in avals)
+def shown_types(avals: Sequence[Any], short_dtypes: bool = False) -> str:
+    return ", ".join(aval.str_short(short_dtypes=short_dtypes) for aval in avals)
 
 
-_DOING = {"slice": "slicing", "pad": "padding"}
+_DOING = {
+    "slice": "slicing", "pad": "padding", "reduce_window_sum": "reduce_window",
+    "reduce_window_max": "reduce_window", "reduce_window_min": "reduce_window",
+}  # fmt: skip
 
 
 def ambiguous(name: str, why: str, avals: Sequence[Any]) -> ShardingTypeError:

@@ -55,8 +55,9 @@ def _typed(aval: Any, where: Any) -> Any:
         return aval.update(memory_space=where)
     if not isinstance(where, shardings.Sharding):
         return aval
+    typed = aval.update(sharding=where, memory_space=space_of(where.memory_kind))
     where.shard_shape(aval.shape)
-    return aval.update(sharding=where, memory_space=space_of(where.memory_kind))
+    return typed
 
 
 @device_put_p.impl
@@ -243,6 +244,8 @@ def _check_placed(x: Any, where: NamedSharding) -> None:
     if hasattr(aval, "shape"):
         check_rank("device_put args", where, len(aval.shape))
         check_manual(aval, where)
+        if where.mesh.explicit_axes:
+            aval.update(sharding=where)  # the type that it would have
         if isinstance(x, Tracer) and all(isinstance(size, int) for size in aval.shape):
             where.shard_shape(aval.shape)
 

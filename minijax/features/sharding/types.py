@@ -14,7 +14,7 @@ from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
 from minijax.features.sharding.memory import MemorySpace, space_of, within
 from minijax.runtime.mesh import AxisType, PartitionSpec, get_abstract_mesh
-from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.named_sharding import IndivisibleError, NamedSharding
 
 __all__ = [
     "MEMBERS", "ManualAxisType", "Placement", "check_manual", "check_size", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
@@ -94,6 +94,8 @@ def placed(aval: ShapedArray | None, shape: Sequence[Any], stated: dict[str, Any
                     f"the sharding of a ShapedArray must be a NamedSharding; got {value!r}."
                 )
             explicit = None if value is None else value.explicit_part(len(shape))
+            if explicit is not None:
+                _check_divides(explicit, shape)
         elif name == "vma":
             vma = frozenset(value)
         elif name == "memory_space":
@@ -101,6 +103,19 @@ def placed(aval: ShapedArray | None, shape: Sequence[Any], stated: dict[str, Any
         else:
             raise TypeError(f"a ShapedArray has no {name!r}")
     return placement_of(explicit, vma, space)
+
+
+def _check_divides(where: Any, shape: Sequence[Any]) -> None:
+    """IndivisibleError unless each split dimension is a multiple of the number of its parts."""
+    for axis, (size, count) in enumerate(zip(shape, where.pieces(len(shape)), strict=True)):
+        if isinstance(size, int) and size % count:
+            part = where.spec[axis]
+            raise IndivisibleError(
+                f"Sharding spec {part if isinstance(part, tuple) else (part,)} implies that array "
+                f"axis {axis} is partitioned {count} times, but does not evenly divide the dimension "
+                f"size {size}. Got shape: {tuple(shape)} and sharding {where}: pad it to a multiple, "
+                "or split another dimension."
+            )
 
 
 def with_placement(aval: ShapedArray, placement: Placement | None) -> ShapedArray:

@@ -59,15 +59,17 @@ def refused(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
 
 def on_elements(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
     """Rule of an elementwise operation: it is not linear, and keeps what was reduced."""
+    reduced = _reduced(avals)
     if any(sums_of(aval)[0] for aval in avals):
         raise _no_rule(name, "unreduced")
-    return _NONE, _reduced(avals)
+    return _NONE, reduced
 
 
 def _reduced(avals: Sequence[Any]) -> frozenset:
     """The axes over which operands on elements were reduced: the same for all of them.
 
-    A scalar may stand beside them over Explicit axes, where it is known to be the same everywhere.
+    A scalar may stand beside them over Explicit axes, where it is known to be the same everywhere,
+    and what is unreduced over these axes, which a product takes.
     """
     found = [aval for aval in avals if sums_of(aval)[1]]
     if not found:
@@ -80,7 +82,7 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
         )
     manual = not reduced.isdisjoint(found[0].explicit.mesh.manual_axes)
     for aval in avals:
-        if sums_of(aval)[1]:
+        if sums_of(aval)[1] or sums_of(aval)[0] >= reduced:
             continue
         shown = f"Got input type: {aval.str_short()} and reduced spec: {reduced}"
         if reduced & _split_over(aval):
@@ -91,8 +93,8 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
             )
         if manual or getattr(aval, "ndim", 0):
             raise ShardingTypeError(
-                "Inputs cannot be replicated on the same axes that another input is reduced on: "
-                f"reshard it with P(..., reduced={set(reduced)}). {shown}"
+                "Inputs cannot be replicated on the same axes that another input is reduced on. "
+                f"{shown}: reshard it with P(..., reduced={set(reduced)})."
             )
     return reduced
 
@@ -105,6 +107,7 @@ def _split_over(aval: Any) -> frozenset:
 
 def added(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
     """Rule of a sum of two: both are unreduced over the same axes, or neither is."""
+    reduced = _reduced(avals)
     left, right = (sums_of(aval)[0] for aval in avals)
     if bool(left) != bool(right):
         one, other = ("lhs", "rhs") if left else ("rhs", "lhs")
@@ -118,11 +121,12 @@ def added(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
             f"lhs and rhs to `{name}` must be unreduced along the same mesh axes. Got lhs={left}, "
             f"rhs={right}: reshard one of them."
         )
-    return left, _reduced(avals)
+    return left, reduced
 
 
 def multiplied(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
     """Rule of a product: an unreduced operand is multiplied by one reduced over the same axes."""
+    reduced = _reduced(avals)
     left, right = (sums_of(aval)[0] for aval in avals)
     if left and right:
         raise ShardingTypeError(
@@ -130,7 +134,7 @@ def multiplied(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
             f"rhs={right}: take a sum with minijax.reshard(x, P(...)) first."
         )
     if not left and not right:
-        return _NONE, _reduced(avals)
+        return _NONE, reduced
     one, other = ("LHS", "RHS") if left else ("RHS", "LHS")
     if sums_of(avals[1 if left else 0])[1] != (left or right):
         raise ShardingTypeError(

@@ -140,10 +140,7 @@ def canonicalize_platform(platform: str) -> str:
     for name in _ALIASES[platform]:
         if name in started:
             return name
-    raise RuntimeError(
-        f"Unknown backend: '{platform}' requested, but no platforms that are instances of {platform} "
-        f"are present. Platforms present are: {','.join(started)}"
-    )
+    raise RuntimeError(platforms.missing(platform))
 
 
 def get_device_backend(device: Any = None) -> Any:

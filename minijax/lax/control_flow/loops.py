@@ -6,14 +6,13 @@ goes on while any element does.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from minijax import dtypes, errors, tree_util
-from minijax.arrays.array import ArrayImpl, as_value
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
@@ -302,7 +301,8 @@ def fori_loop(
     """Compute `val = body_fun(i, val)` for `i` from `lower` up to, excluding, `upper`.
 
     - `lower`, `upper`: integer scalars of one dtype. If both are known, the loop is a `scan` and
-      can be differentiated in both modes; with traced bounds it is a `while_loop`
+      can be differentiated in both modes; with traced bounds it is a `while_loop`. Known bounds
+      that are no integers are rounded towards 0
     - `init_val`: pytree of arrays, whose structure, shapes and dtypes `body_fun` keeps
     - `unroll`: as in `scan`, for known bounds only (ValueError otherwise)
 
@@ -334,7 +334,7 @@ def fori_loop(
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
-    """Both bounds, of one type, and whether they are known; then they are Python integers."""
+    """Both bounds, of one type, and whether they are known; then as Python integers, towards 0."""
     lower, upper = [x.__jax_array__() if is_dim(x) else x for x in (lower, upper)]
     low, high = get_aval(lower), get_aval(upper)
     for name, bound, aval in (("lower", lower, low), ("upper", upper, high)):
@@ -355,17 +355,13 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
                 f"{low.dtype.name} and {high.dtype.name}: convert one of them with .astype."
             )
     known = not (isinstance(lower, Tracer) or isinstance(upper, Tracer))
-    if known and dtype.kind in "iub":
-        return operator.index(_item(lower)), operator.index(_item(upper)), True
+    if known and dtype.kind != "c":
+        return int(lower), int(upper), True
     if low.dtype != dtype:
         lower = convert_element_type(lower, dtype)
     elif high.dtype != dtype:
         upper = convert_element_type(upper, dtype)
     return lower, upper, False
-
-
-def _item(x: Any) -> Any:
-    return int(x) if isinstance(x, (ArrayImpl, np.ndarray, np.generic)) else x
 
 
 def _counted(body_fun: Callable) -> Callable:
@@ -377,7 +373,8 @@ def _counted(body_fun: Callable) -> Callable:
 
 def _next(i: Any) -> Any:
     aval = i.aval
-    return add_p.bind(i, 1 if aval.weak_type else np.asarray(1, aval.dtype)[()])
+    one = np.asarray(1, aval.dtype)[()]
+    return add_p.bind(i, one.item() if aval.weak_type else one)
 
 
 def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[Traced, Sequence[Any]]:

@@ -22,14 +22,14 @@ COMPILER_cuda := jax-cuda12-plugin==$(JAXLIB) jax-cuda12-pjrt==$(JAXLIB) nvidia-
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	-test -z "$(ECOSYSTEM)" || $(BIN)/python -m pip install --quiet --editable '.[ecosystem]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
+	-test -z "$(ECOSYSTEM)" || $(BIN)/python -m pip install --quiet --no-compile --editable '.[ecosystem]'
 	touch $@
 
 $(VENV)/examples: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[examples]'
 	touch $@
 
 demo: $(VENV)/examples
@@ -41,7 +41,7 @@ demo-distributed: $(VENV)/examples
 $(VENV)/book: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[book]' 'jax>=0.10.2,<0.13'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[book]' 'jax>=0.10.2,<0.13'
 	touch $@
 
 # The weekend book and the notebooks for researchers, one of which compares with upstream, as notebooks
@@ -66,7 +66,7 @@ bench: $(VENV)/test
 $(CHIPS)/ready: pyproject.toml
 	$(PYTHON) -m venv $(CHIPS)
 	$(CHIPS)/bin/python -m pip install --quiet --upgrade pip
-	$(CHIPS)/bin/python -m pip install --quiet --editable . jax==$(JAXLIB) jaxlib==$(JAXLIB) $(COMPILER_$(firstword $(subst -, ,$(TARGET))))
+	$(CHIPS)/bin/python -m pip install --quiet --no-compile --editable . jax==$(JAXLIB) jaxlib==$(JAXLIB) $(COMPILER_$(firstword $(subst -, ,$(TARGET))))
 	touch $@
 
 accelerators: $(CHIPS)/ready

@@ -4,7 +4,7 @@ Types and errors of each row are compared with upstream's as given, with x64, wh
 is an error, and where promotion of dtypes is strict; gradients of all rows are traced under both.
 Then on empty arrays, gradients in both modes too, also with arrays for numbers, on Python numbers, within `jit` with an array for each
 number and each parameter left out that upstream lets be one, within `shard_map` with split and
-replicated arrays, and of objects that become arrays: where both refuse, the classes of errors are the
+replicated arrays, on arrays split over Explicit mesh axes, and of objects that become arrays: where both refuse, the classes of errors are the
 affair of `test_bad_calls`, but for those of an array where a number must be known. `SHARES` says how
 many of these run; all of them if `EVERYWHERE` is "all".
 Exceptions and their reasons are in `tests.cases.everywhere_reasons`.
@@ -37,6 +37,7 @@ SHARES = {
     "arrays": 1,
     "defaults": 4,
     "split": 2,
+    "explicit": 4,
     "objects": 1,
     "values": 8,
 }
@@ -46,7 +47,12 @@ TRACED = ("ConcretizationTypeError", "TracerArrayConversionError")
 def leaf(x):
     if not hasattr(x, "dtype") or not hasattr(x, "shape"):
         return type(x).__name__
-    return tuple(x.shape), str(x.dtype), bool(getattr(x, "weak_type", False))
+    if x.dtype == minijax.dtypes.float0:
+        return tuple(x.shape), "float0"
+    parts = list(getattr(getattr(x, "sharding", None), "spec", ()))
+    while parts and parts[-1] is None:
+        parts.pop()
+    return tuple(x.shape), str(x.dtype), bool(getattr(x, "weak_type", False)), *parts
 
 
 @contextlib.contextmanager
@@ -200,6 +206,23 @@ def in_shard_map(row, m):
     return m.shard_map(results, mesh=mesh, in_specs=specs, out_specs=split)
 
 
+def over_explicit_axes(row, m, of=Row.function):
+    """A row on arrays whose types say how they are split."""
+    explicit = (m.sharding.AxisType.Explicit,) * 2
+    mesh = m.sharding.AbstractMesh((2, 2), ("x", "y"), axis_types=explicit)
+    specs = [m.sharding.PartitionSpec(*row.chosen.get(name, ())) for name in row.names()]
+    fun = of(row, m)
+    if fun is None:
+        return None
+
+    def results(*args):
+        with m.sharding.use_abstract_mesh(mesh):
+            out = fun(*[m.sharding.reshard(x, spec) for x, spec in zip(args, specs, strict=True)])
+            return [x for x in m.tree_util.tree_leaves(out) if hasattr(x, "dtype")]
+
+    return results
+
+
 class Convertible:
     """An object that becomes an array."""
 
@@ -223,6 +246,11 @@ AS_IT_IS = [("", Row.function)]
 CALLS = {
     "empty": [*AS_IT_IS, ("gradient: ", gradient), ("forward: ", forward)],
     "split": [("", in_shard_map)],
+    "explicit": [
+        ("", over_explicit_axes),
+        ("gradient: ", functools.partial(over_explicit_axes, of=gradient)),
+        ("forward: ", functools.partial(over_explicit_axes, of=forward)),
+    ],
     "objects": [("", of_objects)],
 }
 
@@ -260,6 +288,9 @@ MODES = {
     ),
     "split": lambda: (
         varied for row in _first_of_each_function() for varied in everywhere_modes.split(row)
+    ),
+    "explicit": lambda: (
+        varied for row in _first_of_each_function() for varied in everywhere_modes.explicit(row)
     ),
     "objects": lambda: (
         varied for row in _first_of_each_function() for varied in everywhere_modes.objects(row)

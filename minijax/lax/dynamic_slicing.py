@@ -223,7 +223,9 @@ def _(avals, out):
         if own == part or (own is None and size == width):
             continue
         raise ambiguous(
-            "dynamic_update_slice", "operand sharding must be equal to update sharding", (x, update)
+            "dynamic_update_slice",
+            "dynamic_update_slice operand sharding must be equal to update sharding",
+            (x, update),
         )
     return parts_of(x)
 

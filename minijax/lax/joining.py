@@ -267,7 +267,13 @@ set_layout(unstack_p, sums=first)
 def _(avals, out, *, axis):
     parts = parts_of(avals[0])
     if parts[axis] is not None:
-        raise ambiguous("unstack", f"axis {axis} must not be split", avals)
+        operand = avals[0].str_short(short_dtypes=True)
+        raise ambiguous(
+            "unstack",
+            f"unstack operand cannot be sharded on the unstacking axis {axis}. Got operand "
+            f"type={operand}",
+            avals,
+        )
     return [parts[:axis] + parts[axis + 1 :]] * len(out)
 
 

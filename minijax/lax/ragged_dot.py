@@ -442,6 +442,7 @@ def ragged_dot(
 # -- scaled_dot: operands with one scale for each block along the contracting dimension ------------
 
 scaled_dot_p = Primitive("scaled_dot")
+set_layout(scaled_dot_p, parts=lambda avals, out, **params: [None] * out.ndim)
 scaled_dot_p.rule_jvp = scaled_dot_p.rule_transpose = no_rule(
     "Differentiation rule for 'scaled_dot' not implemented: its operands are quantized. "
     "Differentiate the product of the arrays that they stand for."

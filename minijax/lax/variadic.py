@@ -6,6 +6,7 @@ primitives of their own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -152,16 +153,16 @@ def _by_halving(
 
 def map_scalars(jaxpr: ClosedJaxpr, left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
     """A program on scalars, applied to each element of arrays of one shape."""
-    shape = left[0].shape
-    size = prod(shape)
-    args = [reshaped(x, (size,)) for x in (*left, *right)]
-    outs, dims = batch_flat(
-        lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs),
-        AxisData(None, size),
-        args,
-        [0] * len(args),
-    )
-    return [reshaped(to_front(x, d, size), shape) for x, d in zip(outs, dims, strict=True)]
+    run = functools.partial(eval_jaxpr, jaxpr.jaxpr, jaxpr.consts)
+    for size in reversed(left[0].shape):
+        run = functools.partial(_map_first, run, size)
+    return run(*left, *right)
+
+
+def _map_first(run: Callable, size: int, *args: Any) -> list[Any]:
+    """A function of arrays, batched over the first axis of arguments and results."""
+    outs, dims = batch_flat(run, AxisData(None, size), args, [0] * len(args))
+    return [to_front(x, d, size) for x, d in zip(outs, dims, strict=True)]
 
 
 def scalar_program(

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.errors import ShardingTypeError
 from minijax.features.library import library
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.cumulative import cumprod_p, cumsum_p
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.logic import isnan
@@ -31,6 +33,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _flat(name: str, a: Any) -> Any:
+    if any(parts_of(a.aval)):
+        raise ShardingTypeError(
+            f"The input should be fully replicated when axis is not specified to {name}. Got input "
+            f"type={a.aval.str_short()}: give an axis that is not split, or reshard it."
+        )
+    return ravel(a)
+
+
 def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
     """`skipped` is what stands in for NaN; None where NaN counts."""
 
@@ -38,7 +49,7 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
         check_no_out(name, out)
         a = to_array(name, a)
         if axis is None or (a.aval.weak_type and not a.aval.ndim):  # a number has one axis
-            a, axis = ravel(a), axis or 0
+            a, axis = _flat(name, a), axis or 0
         axis = axis_of(axis, a.aval.ndim)
         dtype = as_dtype(dtype, name)
         if skipped is not None and dtypes.issubdtype(a.aval.dtype, np.inexact):

@@ -24,6 +24,7 @@ from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 from minijax.errors import float0_error, shape_error
 from minijax.features.queries import is_dim
+from minijax.features.sharding.types import explicit_of
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.creation import varying_as
 from minijax.lax.shapes import MOST_AXES, items_of
@@ -167,6 +168,8 @@ def filled_like(x: Any, value: Any) -> Any:
     aval = get_aval(x)
     if dtypes.is_extended(aval.dtype):  # each has a zero of its own
         return full_like_aval(value, aval)
+    if explicit_of(aval) is not None:
+        return varying_as(full_like_aval(value, aval), x)
     if aval.weak_type:
         scalar = _number(value, aval.dtype, True)
     else:

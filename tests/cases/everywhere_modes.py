@@ -14,7 +14,7 @@ _FOR_NONE = (np.float32(0.5), np.int32(1), np.bool_(True), np.float32([0.25, 0.5
 
 def _varied(row, what, arrays, text=None, chosen=()):
     varied = Row(text or row.text, {**row.arrays, **arrays}, row.space)
-    varied.label, varied.chosen = f"{what}: {varied.text}", set(chosen)
+    varied.label, varied.chosen = f"{what}: {varied.text}", chosen
     return varied
 
 
@@ -44,6 +44,26 @@ def split(row):
     for chosen in _choices(row):
         parts = {name: np.concatenate([np.asarray(row.arrays[name])] * 8) for name in chosen}
         yield _varied(row, f"split {' '.join(chosen)}", parts, chosen=chosen)
+
+
+def explicit(row):
+    """A row for each way to split its arrays over two Explicit mesh axes of two devices.
+
+    Each dimension of each array alone, the first and the last of one, and all arrays at once: along
+    their first dimension, along their last, and over different axes.
+    """
+    ranks = {name: np.ndim(row.arrays.get(name, 0)) for name in row.names()}
+    ranks = {name: rank for name, rank in ranks.items() if rank}
+    wanted = [{name: (*[None] * axis, "x")} for name, rank in ranks.items() for axis in range(rank)]
+    wanted += [{name: ("x", *[None] * (rank - 2), "y")} for name, rank in ranks.items() if rank > 1]
+    if len(ranks) > 1:
+        wanted.append(dict.fromkeys(ranks, ("x",)))
+        wanted.append({name: (*[None] * (rank - 1), "x") for name, rank in ranks.items()})
+        wanted.append({name: ("xy"[index % 2],) for index, name in enumerate(ranks)})
+    for specs in wanted:
+        sizes = {name: np.shape(row.arrays[name]) for name in specs}
+        if all(n % 2 == 0 or not p for k, s in specs.items() for n, p in zip(sizes[k], s)):
+            yield _varied(row, f"explicit {specs}", {}, chosen=specs)
 
 
 def objects(row):

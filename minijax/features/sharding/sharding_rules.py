@@ -8,6 +8,7 @@ ShardingTypeError, which says how to ask.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +18,12 @@ from minijax.dtypes import short_name
 from minijax.errors import ShardingTypeError
 from minijax.features.sharding.types import explicit_of
 from minijax.features.sharding.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
-from minijax.runtime.mesh import axes_of
+from minijax.runtime.mesh import PartitionSpec, axes_of
 
 __all__ = [
     "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
-    "cotangent_sharding", "elementwise", "kept_axes", "leading", "merge", "parts_of", "split_results",
+    "cotangent_sharding", "elementwise", "kept_axes", "leading", "leading_parts", "merge", "parts_of",
+    "split_results",
     "whole", "with_sums",
 ]  # fmt: skip
 
@@ -97,12 +99,10 @@ def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts, sums: Sums)
             f"axis can split one dimension only. {_REMEDY}"
         )
     for size, part in zip(out.shape, parts, strict=True):
-        count = 1
-        for axis in _names(part):
-            count *= sizes[axis]
-        if size % count:
+        count = math.prod([sizes[axis] for axis in _names(part)])
+        if size % count and name in _DOING:
             raise ShardingTypeError(
-                f"{_DOING.get(name, name)} on sharded dims where out dim ({size}) is not divisible "
+                f"{_DOING[name]} on sharded dims where out dim ({size}) is not divisible "
                 f"by mesh axes ({count}) with spec ({part}) is not implemented. Got input type="
                 f"{avals[0].str_short(short_dtypes=True)} and output shape={out.shape}. Operands "
                 f"are {shown_types(avals)}. {_REMEDY}"
@@ -119,9 +119,11 @@ def shown_types(avals: Sequence[Any], short_dtypes: bool = False) -> str:
     return ", ".join(aval.str_short(short_dtypes=short_dtypes) for aval in avals)
 
 
-_DOING = {
-    "slice": "slicing", "pad": "padding", "reduce_window_sum": "reduce_window",
-    "reduce_window_max": "reduce_window", "reduce_window_min": "reduce_window",
+_DOING = {  # what changes the sizes of dimensions, as errors call it
+    "slice": "slicing", "pad": "padding", "dynamic_slice": "dynamic_slice",
+    "conv_general_dilated": "conv_general_dilated", "reduce_window": "reduce_window",
+    "reduce_window_sum": "reduce_window", "reduce_window_max": "reduce_window",
+    "reduce_window_min": "reduce_window",
 }  # fmt: skip
 
 
@@ -277,24 +279,37 @@ def along(name: str, axis_of: Callable[..., Sequence[int]], why: str = "") -> Ca
     return rule
 
 
+def leading_parts(name: str, avals: Sequence[Any], core: int) -> Parts:
+    """Parts of the dimensions before the last `core`, which are those of all operands."""
+    leads = [tuple(parts_of(aval)[: max(aval.ndim - core, 0)]) for aval in avals]
+    length = max(map(len, leads))
+    longest = dict.fromkeys(found for found in leads if len(found) == length)
+    if len(longest) > 1:
+        raise ambiguous(
+            name,
+            f"All inputs to {name} must have the same batch sharding, but got "
+            f"{' and '.join(map(str, longest))}",
+            avals,
+        )
+    return list(*longest)
+
+
 def batched(name: str, core: int) -> Callable:
     """The rule of an operation on the last `core` dimensions, such as a factorization.
 
-    The leading dimensions are those of the operands; the last are whole.
+    The leading dimensions are those of the operands, which agree; the last are whole.
     """
 
     def rule(avals, out, **params):
-        leads = []
-        for aval in avals:
-            count = max(aval.ndim - core, 0)
-            parts = parts_of(aval)
-            if any(parts[count:]):
+        for index, aval in enumerate(avals):
+            if any(parts_of(aval)[max(aval.ndim - core, 0) :]):
                 raise ambiguous(
-                    name, f"operands must not be split along their last {core} dimensions", avals
+                    name,
+                    f"Input {index} to {name} must be unsharded on non-batch dimensions, but got "
+                    f"{PartitionSpec(*parts_of(aval))}",
+                    avals,
                 )
-            leads.append(parts[:count])
-        length = max(map(len, leads))
-        lead = merge(name, avals, [found for found in leads if len(found) == length])
+        lead = leading_parts(name, avals, core)
         fitted = [(lead + [None] * aval.ndim)[: aval.ndim] for aval in _listed(out)]
         return fitted if isinstance(out, (list, tuple)) else fitted[0]
 

@@ -301,12 +301,16 @@ def check_no_structs(consts: Sequence[Any]) -> None:
 
 
 def shape_struct(aval: Any) -> Any:
-    """The struct of a type; a token, and a type that a library defined, stand for themselves."""
+    """The struct of a type; a token, and a type that a library defined, stand for themselves.
+
+    Within a mesh that has Explicit axes a whole array has a sharding too.
+    """
     if not isinstance(aval, ShapedArray):
         return aval.of_values()
-    return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=hooks.stated_sharding(aval), weak_type=aval.weak_type
-    )
+    where = hooks.stated_sharding(aval)
+    if where is None and (mesh := get_abstract_mesh()).explicit_axes:
+        where = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
 
 
 @boundary

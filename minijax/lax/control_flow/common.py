@@ -15,6 +15,8 @@ from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.caches import kept_with
 from minijax.core.effects import check_allowed, control_flow_allowed
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.features.sharding.explicit import split_as
+from minijax.features.sharding.types import explicit_of, vma_of
 from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type
 from minijax.namespace import written_in
@@ -67,7 +69,8 @@ def promoted(
 ) -> list[Any] | None:
     """The initial values of a loop with weakly typed ones converted to what the body makes of them.
 
-    Where the body is a library's, values that it makes vary over mesh axes vary from the start.
+    Where the body is a library's, values that it makes vary over mesh axes, or splits over them, do
+    and are so from the start.
     None if none has to be converted. `out_avals` are those of the carry that the body returns.
     """
     if len(in_avals) != len(out_avals):
@@ -76,9 +79,10 @@ def promoted(
     for index, (given, made) in enumerate(zip(in_avals, out_avals, strict=True)):
         if given is made:
             continue
-        more = getattr(made, "vma", frozenset()) - getattr(given, "vma", frozenset())
-        if more and written_in(fun).startswith("minijax."):
-            found[index] = vary(leaves[index], more)
+        more, where = vma_of(made) - vma_of(given), explicit_of(made)
+        splits = where is not None and explicit_of(given) is None and given.shape == made.shape
+        if (more or splits) and written_in(fun).startswith("minijax."):
+            found[index] = split_as(vary(leaves[index], more), where if splits else None)
             changed = changed or get_aval(found[index]) is not given
         elif given.weak_type and given.dtype != made.dtype:
             joined, _ = dtypes.promote(((given.dtype, True), (made.dtype, made.weak_type)))

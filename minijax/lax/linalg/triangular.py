@@ -10,8 +10,8 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.features.library import library
-from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.sharding_rules import batched
+from minijax.features.sharding.layouts import layout
+from minijax.features.sharding.sharding_rules import ambiguous, leading_parts, parts_of
 from minijax.lax.arithmetic import conj_p, neg_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -27,6 +27,7 @@ from minijax.lax.linalg.common import (
     take_upper,
 )
 from minijax.lax.shapes import as_value, reshaped, squeeze_p
+from minijax.runtime.mesh import PartitionSpec
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import add_tangents, moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
@@ -34,7 +35,26 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tang
 __all__ = ["triangular_solve", "triangular_solve_p"]
 
 triangular_solve_p = Primitive("triangular_solve")
-set_layout(triangular_solve_p, parts=batched("triangular_solve", 2))
+
+
+@layout(triangular_solve_p, "parts")
+def _(avals, out, *, left_side, transpose_a, **params):
+    """The solution is split as the rows of one operand and the columns of the other."""
+    parts = leading_parts("triangular_solve", avals, 2)
+    # Along which of its last two dimensions each operand is contracted, which must be whole.
+    contracted = (left_side != transpose_a, not left_side)
+    kept = []
+    for name, aval, dim in zip("ab", avals, contracted, strict=True):
+        matrix = parts_of(aval)[-2:]
+        if matrix[dim]:
+            raise ambiguous(
+                "triangular_solve",
+                f"triangular solve input `{name}` must be unsharded on the contracting axis, but got "
+                f"{PartitionSpec(*parts_of(aval))} with {left_side=} and {transpose_a=}",
+                avals,
+            )
+        kept.append(matrix[not dim])
+    return [*parts, *(kept if left_side else reversed(kept))]
 
 
 @triangular_solve_p.shape_rule

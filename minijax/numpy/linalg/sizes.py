@@ -27,6 +27,7 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
+    filled_like,
     promote_dtypes_inexact,
     to_array,
 )
@@ -201,13 +202,9 @@ def vector_norm(
     if not dtypes.issubdtype(x.dtype, np.inexact):
         x = converted(x, dtypes.float_())
     if axis is None or isinstance(axis, Sequence):
-        axes = tuple(range(x.ndim)) if axis is None else tuple(axis)
+        axes = range(x.ndim) if axis is None else axis
         axes = tuple([axis_of(a, x.ndim) for a in axes])
-        rest = [a for a in range(x.ndim) if a not in axes]
-        flat = moveaxis(x, tuple(rest), tuple(range(len(rest))))
-        sizes = (*flat.shape[: len(rest)], int(np.prod(flat.shape[len(rest) :], dtype=np.int64)))
-        out = norm(flat.reshape(sizes), ord=ord, axis=-1)
-        return expand_dims(out, axes) if keepdims else out
+        return _vector_norm(x, ord, axes, keepdims)
     axis = known_value(axis, "The axis argument must be known statically.")
     return norm(x, ord=ord, axis=axis, keepdims=keepdims)
 
@@ -456,7 +453,7 @@ def _slogdet_tangents(out, change):
     if sign.dtype.kind == "c":
         turn = (change - converted(ufuncs.real(change), change.dtype)) * sign
         return out, (turn, ufuncs.real(change))
-    return out, (broadcast_to_shape(np.zeros((), sign.dtype)[()], sign.shape), change)
+    return out, (filled_like(sign, 0), change)
 
 
 for _rule in (_slogdet_lu, _slogdet_qr):

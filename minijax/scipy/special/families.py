@@ -112,7 +112,7 @@ def _bessel(z: Any, v: int, n_iter: int) -> Any:
         kept = lax.dynamic_update_index_in_dim(kept, below, lax.min(k, v + 1), 0)
         return current, below, total, kept
 
-    start = (zeros, begun(n_iter + 1), zeros, jnp.zeros((v + 2, *z.shape), z.dtype))
+    start = (zeros, begun(n_iter + 1), zeros, jnp.broadcast_to(zeros, (v + 2, *z.shape)))
     _, last, total, kept = lax.fori_loop(0, n_iter + 1, step, start)
     orders = np.zeros(v + 1)
     orders[:1] = 1

@@ -124,7 +124,7 @@ class NamedSharding(Sharding):
             raise ValueError(f"No array has {ndim} dimensions.")
         return [axes_of(part) for part in parts] + [()] * (ndim - len(parts))
 
-    def pieces(self, ndim: int) -> list[int]:
+    def _pieces(self, ndim: int) -> list[int]:
         """Into how many parts each dimension is split."""
         sizes = self.mesh.shape
         return [math.prod([sizes[name] for name in part]) for part in self._parts(ndim)]
@@ -133,7 +133,7 @@ class NamedSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         if self._open_sums():
             return False
-        return all(pieces == 1 for pieces in self.pieces(len(self.spec)))
+        return all(pieces == 1 for pieces in self._pieces(len(self.spec)))
 
     def _open_sums(self) -> tuple:
         """The axes over which arrays are sums still to be taken, in the order of the mesh."""
@@ -147,7 +147,7 @@ class NamedSharding(Sharding):
 
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """The shape of the part that one device holds."""
-        pieces = self.pieces(len(global_shape))
+        pieces = self._pieces(len(global_shape))
         try:
             for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
                 if size % count:
@@ -262,7 +262,7 @@ class NamedSharding(Sharding):
 
     def _as_hlo(self, num_dimensions: int) -> Any:
         parts = self._parts(num_dimensions)
-        pieces = self.pieces(num_dimensions)
+        pieces = self._pieces(num_dimensions)
         sums = self._open_sums()
         if all(count == 1 for count in pieces) and not sums:
             return HloSharding.replicate()
@@ -499,4 +499,4 @@ def named_of_hlo(hlo: Any, mesh: Mesh, ndim: int, memory_kind: str | None = None
     while parts and parts[-1] is None:
         parts.pop()
     sharding = NamedSharding(mesh, PartitionSpec(*parts), memory_kind)
-    return sharding if sharding.pieces(ndim) == sizes[:ndim] else None
+    return sharding if sharding._pieces(ndim) == sizes[:ndim] else None

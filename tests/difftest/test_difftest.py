@@ -243,7 +243,7 @@ def test_faults_are_of_rules_that_exist():
 def test_coverage_of_the_layouts_of_explicit_meshes():
     program = calls(
         (
-            'jnp.cumsum(jax.device_put(A, jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))))',
+            'jnp.cumsum(jax.device_put(A, jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))), 0)',
             "jnp.cumsum",
         )
     )

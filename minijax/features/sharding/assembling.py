@@ -263,7 +263,7 @@ def _of_processes(sharding: Any, local_data: Any, global_shape: Sequence[int] | 
 def _global_shape(sharding: Any, local: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of the whole, from the dimensions that this process has a part of."""
     ndim = len(local)
-    pieces = sharding.pieces(ndim)
+    pieces = sharding._pieces(ndim)
     probe = tuple(pieces)
     indices = list(sharding.addressable_devices_indices_map(probe).values())
     shape = []

@@ -107,7 +107,7 @@ def placed(aval: ShapedArray | None, shape: Sequence[Any], stated: dict[str, Any
 
 def _check_divides(where: Any, shape: Sequence[Any]) -> None:
     """IndivisibleError unless each split dimension is a multiple of the number of its parts."""
-    for axis, (size, count) in enumerate(zip(shape, where.pieces(len(shape)), strict=True)):
+    for axis, (size, count) in enumerate(zip(shape, where._pieces(len(shape)), strict=True)):
         if isinstance(size, int) and size % count:
             part = where.spec[axis]
             raise IndivisibleError(

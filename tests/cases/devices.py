@@ -830,7 +830,7 @@ def compare(program, setting=Setting, types=lambda m, out: None):
         names = [kind.__name__ for kind in type(error).__mro__]
         wanted = [kind.__name__ for kind in type(expected).__mro__ if kind is not object]
         assert set(names) & set(wanted[:-2]), f"upstream raises {expected!r}, minijax {error!r}"
-        if not str(expected).startswith(INTERNAL):
+        if jax.__version__ == "0.10.2" and not str(expected).startswith(INTERNAL):
             opening = " ".join(str(expected).split()[:4])
             assert str(error).startswith(opening), (
                 f"upstream raises {expected!r}, minijax {error!r}"

@@ -291,7 +291,8 @@ def leading_parts(name: str, avals: Sequence[Any], core: int) -> Parts:
             f"{' and '.join(map(str, longest))}",
             avals,
         )
-    return list(*longest)
+    (parts,) = longest
+    return list(parts)
 
 
 def batched(name: str, core: int) -> Callable:

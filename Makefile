@@ -8,6 +8,9 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
 
+# Hundreds of processes import what is installed here: byte code is kept, also where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
+
 # `make accelerators` compiles for chips that are not here: TARGET is tpu, tpu-v5p or cuda. It alone
 # installs libtpu or NVIDIA's compiler, which come under their makers' own terms.
 TARGET ?= tpu

@@ -26,7 +26,6 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 # Tracing allocates much that is not garbage: collections took a tenth of the time.
-gc.freeze()
 gc.set_threshold(20_000, 20, 20)
 
 _drop_contexts = share_contexts()
@@ -40,6 +39,10 @@ _LONG = (
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in _LONG)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # libraries, and tens of thousands of tests
 
 
 @pytest.fixture(autouse=True, scope="module")

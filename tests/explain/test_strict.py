@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -239,34 +240,22 @@ def test_tracers_that_are_kept(name):
     assert f"{__file__}:{f.__code__.co_firstlineno}" in str(caught.value)
 
 
-class _Model:
-    shared = None
-
-
-_MODEL, _KEPT, _LAST = _Model(), {}, None
-
-
-def _as_global(x):
-    global _LAST
-    _LAST = x
-
-
 HOLDERS = {
-    "list": lambda x: _KEPT.setdefault("all", []).append(x),
-    "dictionary": lambda x: _KEPT.update(all={"loss": (x, 1)}),
-    "attribute": lambda x: setattr(_MODEL, "mean", x),
-    "list of an object": lambda x: setattr(_MODEL, "seen", [x]),
-    "attribute of a class": lambda x: setattr(_Model, "shared", x),
-    "global": _as_global,
-    "closure": lambda x: _KEPT.update(f=lambda: x),
+    "list": lambda places, x: places.kept.setdefault("all", []).append(x),
+    "dictionary": lambda places, x: places.kept.update(all={"loss": (x, 1)}),
+    "attribute": lambda places, x: setattr(places.model, "mean", x),
+    "list of an object": lambda places, x: setattr(places.model, "seen", [x]),
+    "attribute of a class": lambda places, x: setattr(places.Model, "shared", x),
+    "global": lambda places, x: setattr(places, "last", x),
+    "closure": lambda places, x: places.kept.update(f=lambda: x),
 }
 SAID = {
-    "list": f"the global `_KEPT['all'][0]` of {__name__}",
-    "dictionary": f"the global `_KEPT['all']['loss'][0]` of {__name__}",
-    "attribute": "the attribute `mean` of _Model",
-    "list of an object": "the attribute `seen[0]` of _Model",
-    "attribute of a class": "the attribute `shared` of _Model",
-    "global": f"the global `_LAST` of {__name__}",
+    "list": "the global `kept['all'][0]` of places",
+    "dictionary": "the global `kept['all']['loss'][0]` of places",
+    "attribute": "the attribute `mean` of Model",
+    "list of an object": "the attribute `seen[0]` of Model",
+    "attribute of a class": "the attribute `shared` of Model",
+    "global": "the global `last` of places",
     "closure": f"`x`, which <lambda>.<locals>.<lambda> ({__file__}:{HOLDERS['closure'].__code__.co_firstlineno}) closes over",
 }
 TRANSFORMS = {
@@ -279,22 +268,25 @@ TRANSFORMS = {
 }
 
 
+@pytest.fixture
+def places():
+    """A module with a class, an object and a dictionary: the collector sees none that was frozen."""
+    module = types.ModuleType("places")
+    module.Model = type("Model", (), {})
+    module.model, module.kept = module.Model(), {}
+    return module
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("name", HOLDERS)
-def test_what_keeps_a_tracer(name, transform):
+def test_what_keeps_a_tracer(name, transform, places):
     def f(x):
         y = x * 2
-        HOLDERS[name](y)
+        HOLDERS[name](places, y)
         return y
 
-    global _LAST
-    try:
-        with jax.strict(), pytest.raises(Exception, match="Leaked tracer") as caught:
-            TRANSFORMS[transform](f)(jnp.asarray(X))
-    finally:
-        _MODEL.__dict__.clear()
-        _KEPT.clear()
-        _LAST = _Model.shared = None
+    with jax.strict(), pytest.raises(Exception, match="Leaked tracer") as caught:
+        TRANSFORMS[transform](f)(jnp.asarray(X))
     assert f"What keeps them is {SAID[name]}: return values instead." in str(caught.value)
     assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(caught.value)
 

@@ -17,13 +17,9 @@ import pytest  # noqa: E402
 from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
-from minijax.runtime.cache import default_folder  # noqa: E402
-from tests.harness.upstream import share_contexts  # noqa: E402
+from tests.harness.upstream import keep_programs, share_contexts  # noqa: E402
 
-# Upstream's compiled programs are kept on disk as ours are: most are the same in many files.
-jax.config.update("jax_compilation_cache_dir", str(default_folder() / "upstream-in-tests"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+keep_programs()
 
 # Tracing allocates much that is not garbage: collections took a tenth of the time.
 gc.set_threshold(20_000, 20, 20)

@@ -27,7 +27,7 @@ import numpy as np
 import minijax
 import minijax.experimental
 import minijax.sharding
-from tests.cases.explicit import EXPLICIT, Split, types
+from tests.cases.explicit import EXPLICIT, Split, type_of
 from tests.cases.hi_types import make, upstream_has_them
 
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
@@ -307,8 +307,8 @@ PROGRAMS |= {
         lambda o, a: a * o.k, (None, t.P("x")), t.P("x"))(_Given(), X),
     "objects without specs": lambda t: t.m.jit(lambda x: t.mapped(
         lambda p, a: p["f"](a) + p["b"], (None, t.P("x")), t.P("x"))({"f": t.jnp.sin, "b": W[0, 0]}, x))(X),
-    "gradient by what has no spec": lambda t: t.m.grad(lambda w: t.mapped(
-        lambda v, a: t.lax.psum(t.jnp.sum(a @ v), "x"), (None, t.P("x")), t.P())(w, X))(W),
+    "gradient by what has no spec": lambda t: t.m.jit(t.m.grad(lambda w: t.mapped(
+        lambda v, a: t.lax.psum(t.jnp.sum(a @ v), "x"), (None, t.P("x")), t.P())(w, X)))(W),
     "a spec longer than the rank": lambda t: t.lax.with_sharding_constraint(
         X[0], t.named("x", None)),
     "a struct with a spec longer than its rank": lambda t: t.m.ShapeDtypeStruct(
@@ -541,7 +541,7 @@ programs({
         (t.P(), t.P("x")), t.P()))(W, X),
     "shard_map jvp": lambda t: t.m.jvp(_loss(t), (W,), (W,)),
     "shard_map linearize": lambda t: t.m.linearize(_loss(t), W)[1](W),
-    "shard_map hessian": lambda t: t.m.hessian(_loss(t))(W),
+    "shard_map hessian": lambda t: t.m.jit(t.m.hessian(_loss(t)))(W),
     "shard_map vmap": lambda t: t.m.vmap(
         t.mapped(lambda a: t.lax.psum(a, "x"), t.P("x"), t.P()))(np.stack([X, X + 1])),
     "shard_map checkpoint": lambda t: t.m.grad(lambda v: t.jnp.sum(t.mapped(
@@ -812,7 +812,7 @@ def split(program):
         with t.m.set_mesh(t.mesh):
             return program(t)
 
-    compare(within, Split, types)
+    compare(within, Split, type_of)
 
 
 # What upstream says of functions of its own that the user did not call.
@@ -823,7 +823,7 @@ INTERNAL = (
 )
 
 
-def compare(program, setting=Setting, types=lambda m, out: None):
+def compare(program, setting=Setting, type_of=lambda m, x: None):
     ours, error = outcome(program, setting(minijax, minijax.sharding))
     theirs, expected = outcome(program, setting(jax, jax.sharding))
     if expected is not None:
@@ -838,22 +838,31 @@ def compare(program, setting=Setting, types=lambda m, out: None):
         return
     if error is not None:
         raise error
-    assert types(minijax, ours) == types(jax, theirs)
-    mine, yours = minijax.tree_util.tree_leaves(ours), jax.tree_util.tree_leaves(theirs)
+    mine = minijax.tree_util.tree_leaves_with_path(ours)
+    yours = jax.tree_util.tree_leaves(theirs)
     assert len(mine) == len(yours)
-    for a, b in zip(mine, yours, strict=True):
-        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
-        np.testing.assert_allclose(fetched(minijax, a), fetched(jax, b), rtol=2e-5, atol=1e-5)
-        assert shown(a.sharding) == shown(b.sharding), (a.sharding, b.sharding)
-        assert a.committed == b.committed
-        if len(a.sharding.device_set) == 1:
-            assert a.device.id == b.device.id
-        if "unreduced" in str(a.sharding):
-            continue
-        parts = [(s.device.id, s.index, s.replica_id, s.data.shape) for s in a.addressable_shards]
-        assert parts == [
-            (s.device.id, s.index, s.replica_id, s.data.shape) for s in b.addressable_shards
-        ]
+    for (path, a), b in zip(mine, yours, strict=True):
+        try:
+            assert type_of(minijax, a) == type_of(jax, b)
+            same(a, b)
+        except AssertionError as error:
+            error.add_note(f"of {minijax.tree_util.keystr(path)}")
+            raise
+
+
+def same(a, b):
+    assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+    np.testing.assert_allclose(fetched(minijax, a), fetched(jax, b), rtol=2e-5, atol=1e-5)
+    assert shown(a.sharding) == shown(b.sharding), (a.sharding, b.sharding)
+    assert a.committed == b.committed
+    if len(a.sharding.device_set) == 1:
+        assert a.device.id == b.device.id
+    if "unreduced" in str(a.sharding):
+        return
+    parts = [(s.device.id, s.index, s.replica_id, s.data.shape) for s in a.addressable_shards]
+    assert parts == [
+        (s.device.id, s.index, s.replica_id, s.data.shape) for s in b.addressable_shards
+    ]
 
 
 def fewer(program):
@@ -882,4 +891,5 @@ def main(chosen):
 
 if __name__ == "__main__":
     upstream.share_contexts()
+    upstream.keep_programs()
     main(sys.argv[1] if len(sys.argv) > 1 else "")

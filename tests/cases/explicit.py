@@ -97,9 +97,9 @@ programs({
     "conv of split channels with out_sharding": lambda t: _conv(
         t, (None, "x"), ("y",), (1, 1), "SAME", out_sharding=t.P("x", "y")
     ),
-    "grads of conv": lambda t: t.m.grad(
+    "grads of conv": lambda t: t.m.jit(t.m.grad(
         lambda x, y: t.jnp.sin(t.lax.conv(x, y, (1, 1), "SAME")).sum(), (0, 1)
-    )(t.on("x", None, "y", value=IMAGES), t.jnp.asarray(KERNELS)),
+    ))(t.on("x", None, "y", value=IMAGES), t.jnp.asarray(KERNELS)),
     "tangent of windows": lambda t: t.m.jvp(
         lambda x: t.lax.reduce_window(x, -np.inf, t.lax.max, (2, 3), (2, 1), "SAME"),
         (t.rows,), (t.rows,),
@@ -147,7 +147,7 @@ programs({
     }.items()
 })  # fmt: skip
 
-# -- operations on one array, eagerly, under jit, and their gradients ------------------------------
+# -- operations on one array: eagerly on one, all under jit, and gradients ---------------------------
 
 ARRAYS = ("w", "u", "rows", "stack")
 ONE = {
@@ -202,16 +202,43 @@ ONE = {
     "get": lambda t, a: a.at[t.jnp.array([0, 1, 2, 3])].get(out_sharding=t.P("x")),
     "auto": lambda t, a: t.sharding.auto_axes(lambda a: a @ a.T, out_sharding=t.P("x", "y"))(a),
 }
+# Those that are refused, each of which is a program of its own.
+REFUSED = {
+    "u": {"flat", "sort last", "cumsum", "top_k", "cholesky"},
+    "rows": {"sort", "slice 3", "pad", "map", "cholesky", "gather"},
+    "stack": {"sort", "slice 3", "pad", "map", "cholesky", "gather", "auto"},
+}
 _ROUGH = {"sort", "sort last", "argmax", "top_k", "fft", "zeros_like", "astype", "max"}
-for _array in ARRAYS:
-    for _name, _f in ONE.items():
-        EXPLICIT[f"{_name} of {_array}"] = lambda t, f=_f, a=_array: f(t, getattr(t, a))
+_SMOOTH = {name: f for name, f in ONE.items() if name not in _ROUGH}
+
+
+def _gradient(t, f):
+    return t.m.grad(lambda a: t.jnp.sum(t.m.sharding.reshard(f(t, a), t.P()) ** 2))
+
+
+def _together(kind, functions, refused, array, made=lambda t, f: lambda a: f(t, a)):
+    """Functions of an array: one program of all that are taken, and one of each that is refused."""
+
+    def of(names):
+        return lambda t: t.m.jit(lambda a: {name: made(t, functions[name])(a) for name in names})(
+            getattr(t, array)
+        )
+
+    programs({
+        f"{kind} of {array}": of([name for name in functions if name not in refused]),
+        **{f"{kind} {name} of {array}": of([name]) for name in functions if name in refused},
+    })  # fmt: skip
+
+
 for _name, _f in ONE.items():
-    EXPLICIT[f"jit {_name}"] = lambda t, f=_f: t.m.jit(lambda a: f(t, a))(t.rows)
-    if _name not in _ROUGH:
-        EXPLICIT[f"grad {_name}"] = lambda t, f=_f: t.m.grad(
-            lambda a: t.jnp.sum(t.m.sharding.reshard(f(t, a), t.P()) ** 2)
-        )(t.rows)
+    EXPLICIT[f"{_name} of w"] = lambda t, f=_f: f(t, t.w)
+for _array, _names in REFUSED.items():
+    _together("jit", ONE, _names, _array)
+    for _name in sorted(_names):
+        EXPLICIT[f"{_name} of {_array}"] = lambda t, f=ONE[_name], a=_array: f(t, getattr(t, a))
+_together("grad", _SMOOTH, REFUSED["rows"], "rows", _gradient)
+for _name in ("sin", "softmax", "get"):
+    EXPLICIT[f"grad {_name}"] = lambda t, f=ONE[_name]: _gradient(t, f)(t.rows)
 
 # -- operations on several -------------------------------------------------------------------------
 
@@ -278,8 +305,8 @@ programs({
         lambda k, a: t.jnp.tanh(a @ k).sum(), (0, 1)
     )(t.plain, t.rows),
     "jvp": lambda t: t.m.jvp(t.jnp.sin, (t.w,), (t.w,)),
-    "jacobian": lambda t: t.m.jacrev(lambda a: a * a)(t.on("x", value=A[0])),
-    "hessian": lambda t: t.m.hessian(lambda a: (a**3).sum())(t.on("x", value=A[0])),
+    "jacobian": lambda t: t.m.jit(t.m.jacrev(lambda a: a * a))(t.on("x", value=A[0])),
+    "hessian": lambda t: t.m.jit(t.m.hessian(lambda a: (a**3).sum()))(t.on("x", value=A[0])),
     "training": lambda t: _training(t),
     "explicit within auto": lambda t: t.m.jit(t.sharding.auto_axes(
         lambda a: t.sharding.explicit_axes(lambda b: b * 2, in_sharding=t.P("y"))(a),
@@ -297,7 +324,9 @@ programs({
         t.m.nn.log_softmax(t.rows) * t.m.nn.one_hot(t.on("x", value=np.arange(8)), 8)
     ).sum(-1).mean(),
     "while": lambda t: t.lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2, t.w + 2),
-    "associative_scan": lambda t: t.lax.associative_scan(t.jnp.add, t.rows, axis=1),
+    "associative_scan": lambda t: t.m.jit(
+        lambda a: t.lax.associative_scan(t.jnp.add, a, axis=1)
+    )(t.rows),
     "max pool": lambda t: t.lax.reduce_window(
         t.on("x", value=np.ones((8, 4, 4, 3), "f")), -np.inf, t.lax.max, (1, 2, 2, 1),
         (1, 2, 2, 1), "VALID",
@@ -436,13 +465,19 @@ OF_SUMS = {
 # Of some upstream's values are other multiples of the sum; some later versions of it take, or refuse
 # with another class.
 _APART = ("scan", "stack", "sub", "neg", "sin", "div", "less")
-for _array in ("part", "kept"):
-    for _name, _f in OF_SUMS.items():
-        if _array == "part" and _name in _APART:
-            continue
-        EXPLICIT[f"jit {_name} of {_array}"] = lambda t, f=_f, a=_array: t.m.jit(lambda a: f(t, a))(
-            getattr(t, a)
-        )
+_OPERANDS = {
+    "add whole",
+    "mul whole",
+    "mul reduced elsewhere",
+    "square",
+    "concatenate whole",
+    "rev",
+    "clamp",
+}
+_REFUSED_OF_PARTS = {"add number", "mul", "twice", "dynamic slice", "dot", "dot of two"}
+_OF_PARTS = {name: f for name, f in OF_SUMS.items() if name not in _APART}
+_together("sums", _OF_PARTS, _OPERANDS | _REFUSED_OF_PARTS, "part")
+_together("sums", OF_SUMS, _OPERANDS, "kept")
 for _name in ("add", "sum 0", "transpose", "mul reduced", "twice", "to rows", "to reduced"):
     EXPLICIT[f"{_name} of part"] = lambda t, f=OF_SUMS[_name]: f(t, t.part)
 
@@ -455,13 +490,16 @@ _LINEAR = (
 
 def _pulled(t, f):
     """The cotangent of what is reduced, from one that is a sum."""
-    out = t.m.eval_shape(f, t.kept)
-    ct = t.on(unreduced={"x"}, value=t.on(value=np.ones(out.shape, out.dtype)))
-    return t.m.jit(lambda a, ct: t.m.vjp(f, a)[1](ct)[0])(t.kept, ct)
+
+    def pulled(a):
+        out = t.m.eval_shape(lambda a: f(t, a), a)
+        ct = t.on(unreduced={"x"}, value=t.on(value=np.ones(out.shape, out.dtype)))
+        return t.m.vjp(lambda a: f(t, a), a)[1](ct)[0]
+
+    return pulled
 
 
-for _name in _LINEAR:
-    EXPLICIT[f"vjp {_name}"] = lambda t, f=OF_SUMS[_name]: _pulled(t, lambda a: f(t, a))
+_together("vjp", {name: OF_SUMS[name] for name in _LINEAR}, {"square"}, "kept", _pulled)
 
 
 def _weighted(t, w):
@@ -638,21 +676,21 @@ programs({
         lambda w, a: t.jnp.tanh(a @ t.jnp.sin(w)), in_specs=(t.P(reduced={"x"}), t.P("x")),
         out_specs=t.P("x"),
     )(w, t.rows) ** 2).sum())(t.kept),
-    "grad of weights cast in shard_map": lambda t: t.m.grad(lambda w: t.m.shard_map(
+    "grad of weights cast in shard_map": lambda t: t.m.jit(t.m.grad(lambda w: t.m.shard_map(
         lambda w, a: t.jnp.tanh(a @ _to(t, w, "reduced")), in_specs=(t.P(), t.P("x")),
         out_specs=t.P("x"),
-    )(w, t.rows).sum())(t.on()),
-    "grad of a sum from shard_map": lambda t: t.m.grad(lambda a: t.m.sharding.reshard(t.m.shard_map(
+    )(w, t.rows).sum()))(t.on()),
+    "grad of a sum from shard_map": lambda t: t.m.jit(t.m.grad(lambda a: t.m.sharding.reshard(t.m.shard_map(
         lambda a: _to(t, a * a, "unreduced"), in_specs=t.P("x"), out_specs=t.P(unreduced={"x"})
-    )(a), t.P()).sum())(t.rows),
-    "grad of all_gather to reduced": lambda t: t.m.grad(lambda a: t.m.shard_map(
+    )(a), t.P()).sum()))(t.rows),
+    "grad of all_gather to reduced": lambda t: t.m.jit(t.m.grad(lambda a: t.m.shard_map(
         lambda a: t.lax.all_gather(a * a, "x", tiled=True, to="reduced").sum(),
         in_specs=t.P("x"), out_specs=t.P(reduced={"x"}),
-    )(a))(t.rows),
-    "grad of all_gather to invarying": lambda t: t.m.grad(lambda a: t.m.shard_map(
+    )(a)))(t.rows),
+    "grad of all_gather to invarying": lambda t: t.m.jit(t.m.grad(lambda a: t.m.shard_map(
         lambda a: (t.lax.all_gather(a * a, "x", tiled=True, to="invarying") ** 2).sum(),
         in_specs=t.P("x"), out_specs=t.P(),
-    )(a))(t.rows),
+    )(a)))(t.rows),
     "grad within shard_map": lambda t: _inside(
         t, lambda t, w, a: t.lax.psum(t.m.grad(
             lambda w: t.jnp.tanh(a @ w).sum()
@@ -661,5 +699,5 @@ programs({
 })  # fmt: skip
 
 
-def types(m, out):
-    return [str(m.typeof(x)) for x in m.tree.leaves(out)]
+def type_of(m, x):
+    return str(m.typeof(x))

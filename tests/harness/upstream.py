@@ -24,3 +24,15 @@ def share_contexts():
     contexts = functools.cache(lambda thread: make())
     lowering.make_ir_context = lambda: contexts(threading.get_ident())
     return contexts.cache_clear
+
+
+def keep_programs():
+    """Let upstream keep compiled programs on disk as we do: most are the same in many files of tests.
+
+    For every test, and for processes that compile the same program for one function after another.
+    """
+    jax = importlib.import_module("jax")
+    folder = importlib.import_module("minijax.runtime.cache").default_folder()
+    jax.config.update("jax_compilation_cache_dir", str(folder / "upstream-in-tests"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -11,6 +11,9 @@ _QUICK = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_co
 if version("jaxlib").startswith("0.10."):  # newer ones have no other emitters
     _QUICK += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("XLA_FLAGS", _QUICK)
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # others wait busily, beside two processes of tests
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
@@ -20,6 +23,9 @@ import minijax  # noqa: E402
 from tests.harness.upstream import keep_programs, share_contexts  # noqa: E402
 
 keep_programs()
+
+# Upstream takes 8 ms to shorten the traceback of an error; tens of thousands are expected.
+jax.config.update("jax_traceback_filtering", "off")
 
 # Tracing allocates much that is not garbage: collections took a tenth of the time.
 gc.set_threshold(20_000, 20, 20)

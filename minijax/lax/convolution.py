@@ -16,6 +16,7 @@ from minijax.core.primitive import Primitive
 from minijax.features.checkpoint.policies import batched_product
 from minijax.features.sharding.layouts import layout
 from minijax.features.sharding.sharding_rules import ambiguous, cotangent_sharding, parts_of
+from minijax.features.sharding.types import explicit_of
 from minijax.lax.conv_numbers import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
@@ -174,9 +175,10 @@ def _(
 @layout(conv_general_dilated_p, "parts")
 def _(avals, out, *, dimension_numbers, **params):
     x, y = avals
-    lhs, rhs, places = dimension_numbers
-    left, right = [parts_of(x)[d] for d in lhs], [parts_of(y)[d] for d in rhs]
-    if left[1] or any(right):
+    lhs, _, places = dimension_numbers
+    left = [parts_of(x)[d] for d in lhs]
+    kernel = explicit_of(y)
+    if left[1] or not (kernel is None or kernel.is_fully_replicated):
         raise ambiguous(
             "conv_general_dilated",
             "Please specify the output sharding via `out_sharding` parameter of "

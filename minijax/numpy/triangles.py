@@ -83,17 +83,16 @@ def eye(
     """
     rows = _size(N, "N")
     columns = rows if M is None else _size(M, "M")
-    if any(size < 0 for size in (rows, columns) if not is_dim(size)):
+    if not (is_dim(rows) or rows >= 0) or not (is_dim(columns) or columns >= 0):
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     found = dtypes.check_user_dtype_supported(dtype, "eye")
-    k = operator.index(k) if isinstance(k, (bool, np.integer)) else k
-    is_integer = type(k) is int or dtypes.issubdtype(getattr(k, "dtype", bool), np.integer)
-    if not is_integer or np.ndim(k):
-        raise ValueError(f"k must be a scalar integer; got {k}")
-    if isinstance(k, int):
-        out = _eye(rows, columns, k, found)
-    else:
+    if isinstance(k, (int, np.integer)):
+        out = _eye(rows, columns, operator.index(k), found)
+    elif dtypes.issubdtype(getattr(k, "dtype", bool), np.integer) and np.ndim(k) == 0:
         out = _eye_at(rows, columns, k, found)
+    else:
+        check_arraylike("eye", k)
+        raise ValueError(f"k must be a scalar integer; got {k}")
     return out if device is None else device_put(out, device)
 
 

@@ -11,9 +11,8 @@ _QUICK = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_co
 if version("jaxlib").startswith("0.10."):  # newer ones have no other emitters
     _QUICK += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("XLA_FLAGS", _QUICK)
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # others wait busily, beside two processes of tests
+# Threads of OpenBLAS wait busily, and two processes run tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax  # noqa: E402
 import pytest  # noqa: E402

@@ -83,7 +83,7 @@ def eye(
     """
     rows = _size(N, "N")
     columns = rows if M is None else _size(M, "M")
-    if not (is_dim(rows) or rows >= 0) or not (is_dim(columns) or columns >= 0):
+    if any(size < 0 for size in (rows, columns) if not is_dim(size)):
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     found = dtypes.check_user_dtype_supported(dtype, "eye")
     if isinstance(k, (int, np.integer)):

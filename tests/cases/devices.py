@@ -27,7 +27,7 @@ import numpy as np
 import minijax
 import minijax.experimental
 import minijax.sharding
-from tests.cases.explicit import EXPLICIT, Split, type_of
+from tests.cases.explicit import EXPLICIT, TAKEN, Split, type_of
 from tests.cases.hi_types import make, upstream_has_them
 
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
@@ -307,8 +307,8 @@ PROGRAMS |= {
         lambda o, a: a * o.k, (None, t.P("x")), t.P("x"))(_Given(), X),
     "objects without specs": lambda t: t.m.jit(lambda x: t.mapped(
         lambda p, a: p["f"](a) + p["b"], (None, t.P("x")), t.P("x"))({"f": t.jnp.sin, "b": W[0, 0]}, x))(X),
-    "gradient by what has no spec": lambda t: t.m.jit(t.m.grad(lambda w: t.mapped(
-        lambda v, a: t.lax.psum(t.jnp.sum(a @ v), "x"), (None, t.P("x")), t.P())(w, X)))(W),
+    "gradient by what has no spec": lambda t: t.m.grad(lambda w: t.mapped(
+        lambda v, a: t.lax.psum(t.jnp.sum(a @ v), "x"), (None, t.P("x")), t.P())(w, X))(W),
     "a spec longer than the rank": lambda t: t.lax.with_sharding_constraint(
         X[0], t.named("x", None)),
     "a struct with a spec longer than its rank": lambda t: t.m.ShapeDtypeStruct(
@@ -541,7 +541,7 @@ programs({
         (t.P(), t.P("x")), t.P()))(W, X),
     "shard_map jvp": lambda t: t.m.jvp(_loss(t), (W,), (W,)),
     "shard_map linearize": lambda t: t.m.linearize(_loss(t), W)[1](W),
-    "shard_map hessian": lambda t: t.m.jit(t.m.hessian(_loss(t)))(W),
+    "shard_map hessian": lambda t: t.m.hessian(_loss(t))(W),
     "shard_map vmap": lambda t: t.m.vmap(
         t.mapped(lambda a: t.lax.psum(a, "x"), t.P("x"), t.P()))(np.stack([X, X + 1])),
     "shard_map checkpoint": lambda t: t.m.grad(lambda v: t.jnp.sum(t.mapped(
@@ -805,14 +805,14 @@ def fetched(m, x):
     return np.asarray(x)
 
 
-def split(program):
+def split(program, refusals=True):
     """Within a mesh whose axes are Explicit, types are compared as well."""
 
     def within(t):
         with t.m.set_mesh(t.mesh):
             return program(t)
 
-    compare(within, Split, type_of)
+    compare(within, Split, type_of, refusals)
 
 
 # What upstream says of functions of its own that the user did not call.
@@ -823,9 +823,15 @@ INTERNAL = (
 )
 
 
-def compare(program, setting=Setting, type_of=lambda m, x: None):
+def taken(program):
+    """One program of many functions: a refusal of one would hide what the others give."""
+    split(program, refusals=False)
+
+
+def compare(program, setting=Setting, type_of=lambda m, x: None, refusals=True):
     ours, error = outcome(program, setting(minijax, minijax.sharding))
     theirs, expected = outcome(program, setting(jax, jax.sharding))
+    assert refusals or expected is None, f"upstream raises {expected!r}"
     if expected is not None:
         names = [kind.__name__ for kind in type(error).__mro__]
         wanted = [kind.__name__ for kind in type(expected).__mro__ if kind is not object]
@@ -876,6 +882,7 @@ def main(chosen):
         ("", PROGRAMS, compare),
         ("collectives of ", COMPILED, fewer),
         ("explicit ", EXPLICIT, split),
+        ("explicit ", TAKEN, taken),
     )
     for kind, table, check in tables:
         for name, program in table.items():

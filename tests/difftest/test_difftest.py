@@ -50,7 +50,7 @@ def handmade(lines, arguments, mode="composed", operations=("handmade",)):
     return difftest.Program(main, (), mode=mode, source=(text, arguments, operations))
 
 
-SPACE = {"np": np, "array": np.array, "nan": np.nan}
+SPACE = {"np": np, "array": np.array, "inf": np.inf, "nan": np.nan}
 
 
 def calls(*rows, values=((3,),)):
@@ -433,7 +433,7 @@ def test_a_witness_is_asked_where_the_libraries_differ():
 
 
 def test_programs_that_upstream_does_not_end_are_not_run():
-    """Rows of the kind "hang": of `lcm` of the least integer, and of nothing else of `lcm`."""
+    """Rows of the kind "hang": of `lcm` of the least integer, of `hyp2f1` of extremes or four times."""
 
     def row(arguments, mode="single", path="jnp.lcm"):
         return known.hanging(handmade([f"return {path}(v0, v0)"], arguments, mode, (path,)))
@@ -444,6 +444,14 @@ def test_programs_that_upstream_does_not_end_are_not_run():
         assert row(arguments) is None
     assert row('(array([-128], "int8"),)', path="jnp.gcd") is None
     assert row('(array([-128], "int8"),)', mode="abstract") is None
+    gauss = "jax.scipy.special.hyp2f1"
+    for extreme in ("inf", "-inf", "3.4028234663852886e+38", "-65504.0"):
+        assert row(f'(array([1.5, {extreme}], "float32"),)', path=gauss).verdict == "upstream"
+    assert row('(array([1.5], "float32"),)', path=gauss) is None
+    for calls in (3, 4):
+        lines = [f"v{n} = jnp.isinf({gauss}(v0, v0, v0, 0.25))" for n in range(1, calls + 1)]
+        program = handmade([*lines, "return v1"], '(array([1.5], "float32"),)', "single", (gauss,))
+        assert (known.hanging(program) is None) == (calls == 3)
 
 
 POINTS = {  # where a function is not asked about 0.3, 0.7, 0.4

@@ -116,7 +116,9 @@ def missing(name: str) -> str:
 
 def is_public(fullname: str) -> bool:
     """Whether minijax has a module of this name that upstream has too."""
-    if fullname.split(".")[1] not in names.PUBLIC_MODULES:
+    if fullname.split(".")[1] not in names.PUBLIC_MODULES or is_borrowed(
+        fullname.rpartition(".")[0]
+    ):
         return False
     try:
         return importlib.util.find_spec("mini" + fullname) is not None
@@ -133,10 +135,11 @@ class Finder:
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if fullname == "jax":
             return ModuleSpec("jax", Loader, origin=minijax.__file__, is_package=True)
-        # `from jax.X import Y` asks for minijax.X.Y, by the name of the module object.
-        if fullname.removeprefix("mini") in names.EMPTY:
-            fullname = fullname.removeprefix("mini")
-        elif not fullname.startswith("jax."):
+        if fullname.startswith("minijax.") and is_borrowed(fullname[4:]):
+            # `from jax.X import Y` asks for minijax.X.Y, by the name of the module object.
+            if PathFinder.find_spec(fullname, path) is None:
+                fullname = fullname[4:]
+        if not fullname.startswith("jax."):
             return None
         if is_borrowed(fullname):
             return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)

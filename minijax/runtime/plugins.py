@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from minijax.runtime import gpus, plugin_names
 from minijax.runtime.digests import sha256
-from minijax.runtime.versions import _jax
+from minijax.runtime.versions import _jax, xla_client
 
 __all__ = [
     "Candidate", "NoHardware", "candidates", "discover", "identities", "joined",
@@ -32,6 +32,8 @@ __all__ = [
 
 GROUP = "jax_plugins"
 _SAMPLE = 1 << 16  # bytes at either end of a library
+# XLA asks for these plug-ins by name: a GPU's when it reads a compiled program.
+_KNOWN_TO_XLA = ("cuda", "rocm", "tpu")
 _logger = logging.getLogger(__name__)
 
 
@@ -129,14 +131,30 @@ def _load(platform: str, path: str | None, c_api: Any = None) -> tuple[str, Any]
     """Load a plug-in's library: the name that jaxlib knows it by from here on, and its table."""
     # The names are jaxlib's, of the whole process, and loading under one twice is an error: with
     # names of our own upstream may load the same library, before or after.
-    # libtpu goes by its own name, which jaxlib asks for; two libraries cannot share a chip anyway.
-    count, key = 0, platform if platform == "tpu" else f"minijax_{platform}_0"
+    count, key = 0, platform if platform in _KNOWN_TO_XLA else f"minijax_{platform}_0"
     while _jax.pjrt_plugin_loaded(key):
-        count += 1
         key = f"minijax_{platform}_{count}"
+        count += 1
     _by_key[key] = library_identity(path) if path is not None else None
     tables[key] = _jax.load_pjrt_plugin(key, path, c_api=c_api)
+    if key == platform:
+        _share_with_upstream()
     return key, tables[key]
+
+
+@functools.cache
+def _share_with_upstream() -> None:
+    """Let jaxlib's loader give a library that was loaded here again, where it refuses a name twice."""
+    load = xla_client.load_pjrt_plugin_dynamically
+
+    @functools.wraps(load)
+    def load_once(plugin_name: str, library_path: str) -> Any:
+        identity = _by_key.get(plugin_name)
+        if identity is not None and identity == library_identity(library_path):
+            return tables[plugin_name]
+        return load(plugin_name, library_path)
+
+    xla_client.load_pjrt_plugin_dynamically = load_once
 
 
 @functools.cache

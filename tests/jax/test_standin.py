@@ -503,8 +503,30 @@ def test_colocated_python():
     installed(
         "import numpy as np, jax\n"
         "from jax.experimental import colocated_python as colocated\n"
-        "import jax.experimental.colocated_python.func, jax.experimental.colocated_python.serialization\n"
         "f = colocated.colocated_python(lambda x: x + 1)\n"
         "assert float(f(jax.numpy.ones(()))) == 2\n"
         "assert colocated.colocated_cpu_devices(jax.devices()) == jax.devices()\n"
+    )
+
+
+def test_modules_that_are_answered_name_by_name():
+    """They are found by `import a.b` and by `from a import b`, those within files too."""
+    installed(
+        "import importlib\n"
+        "from minijax.jax import modules, names\n"
+        "served = {*names.ALIASES, *names.MODULE_ALIASES, *modules.MODULES}\n"
+        "assert len(served) > 80, len(served)\n"
+        "for name in sorted(served):\n"
+        "    package, _, last = name.rpartition('.')\n"
+        "    if package:\n"
+        "        exec(f'from {package} import {last}')\n"
+        "    importlib.import_module(name)\n"
+        "within = 'jax.experimental.pallas.ops.tpu.matmul'  # of a package that has some names only\n"
+        "for name in (within, 'jax.numpy.nope', 'jax.version.nope'):\n"
+        "    try:\n"
+        "        importlib.import_module(name)\n"
+        "    except ModuleNotFoundError as error:\n"
+        "        assert 'has no ' + repr(name) in str(error), error\n"
+        "    else:\n"
+        "        raise AssertionError(name)\n"
     )

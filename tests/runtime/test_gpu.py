@@ -9,6 +9,8 @@ import glob
 import importlib
 import os
 import pathlib
+import subprocess
+import sys
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
@@ -229,6 +231,45 @@ def test_serialized_programs():
     loaded = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     x = sample((4, 4), "float32")
     np.testing.assert_array_equal(np.asarray(loaded(x)), np.asarray(compiled(x)))
+
+
+ALONE = """
+import os, sys, warnings
+warnings.simplefilter("error")
+import minijax, numpy as np
+from minijax.experimental import serialize_executable
+f = minijax.jit(lambda x: minijax.numpy.sin(x) @ x.T)
+x = np.arange(16, dtype="float32").reshape(4, 4)
+print(float(f(x).sum()), float(minijax.numpy.cumsum(minijax.numpy.ones(1000))[-1]))
+compiled = f.lower(x).compile()
+loaded = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+print(float(loaded(x).sum()), minijax.default_backend())
+assert "jax" not in sys.modules
+"""
+THEN_UPSTREAM = """
+import jax
+print(jax.default_backend(), float(jax.jit(lambda x: (x + 1).sum())(np.ones(3))))
+print(float(minijax.numpy.sin(minijax.numpy.ones(3)).sum()) > 2)
+"""
+
+
+def test_programs_on_disk(tmp_path):
+    """Read in a process that upstream is not in, or not yet: XLA asks for the plug-in by its name."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    outs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=200,
+        )
+        for code in (ALONE, ALONE, ALONE + THEN_UPSTREAM)
+    ]
+    assert [out.returncode for out in outs] == [0, 0, 0], [out.stderr[-2000:] for out in outs]
+    first, second, third = (out.stdout.splitlines() for out in outs)
+    assert first == second == third[:2]
+    assert third[2:] == ["gpu 6.0", "True"]
 
 
 def test_exported_programs():

@@ -307,6 +307,46 @@ def test_upstream_and_the_plug_ins_share_a_process(working):
         assert theirs == [3, "cpu", True] and same and total == 3.0
 
 
+def test_upstream_and_the_library_of_a_gpu_share_a_process(tmp_path):
+    """XLA asks for it by its platform's name, which jaxlib gives once: who comes first has it."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no compiler of C here")
+    folder = tmp_path / "jax_plugins" / "xla_cuda12"
+    write(folder / "__init__.py", "")
+    write(folder / "table.c", OLD_TABLE.replace("99, 1", "0, 200"))
+    library = str(folder / "xla_cuda_plugin.so")
+    made = [str(folder / "table.c"), "-o", library]
+    subprocess.run([compiler, "-shared", "-fPIC", *made], check=True)
+    other = str(tmp_path / "other.so")
+    shutil.copy(library, other)
+    code = """
+        import jax._src.xla_bridge as xb
+        from jaxlib import _jax
+
+        def ours():
+            plugins.discover()
+            return plugins.candidates["cuda"][0].load()
+
+        def theirs():
+            xb.register_plugin("cuda", library_path=os.environ["LIBRARY"], options={})
+            return "cuda"
+
+        first, second = (ours, theirs) if os.environ["FIRST"] == "ours" else (theirs, ours)
+        found = [first(), second()]
+        found += [_jax.pjrt_plugin_loaded("cuda"), told(ours)]
+        print(json.dumps(found))
+        """
+    seen, _ = child(code, tmp_path, FIRST="ours", LIBRARY=library)
+    assert seen == ["cuda", "cuda", True, "cuda"]
+    seen, _ = child(code, tmp_path, FIRST="theirs", LIBRARY=library)
+    assert seen == ["cuda", "minijax_cuda_0", True, "minijax_cuda_0"]
+    # Another library is not taken for it: jaxlib refuses the name.
+    code = code.replace("theirs()\n", "told(theirs)\n").replace("second()]", "told(second)]")
+    seen, _ = child(code, tmp_path, FIRST="ours", LIBRARY=other)
+    assert seen[0] == "cuda" and "already exists" in seen[1]
+
+
 def test_a_plug_in_under_the_stand_in(working):
     """Where minijax stands in for jax, a plug-in imports that, and stays imported."""
     seen, _ = child(

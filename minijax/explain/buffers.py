@@ -1,20 +1,38 @@
 """Temporary memory of a compiled program: XLA's buffers, what makes them, and when they are in use.
 
-XLA hands out its optimised module and its buffer assignment as serialised protocol buffers
-(`xla/service/hlo.proto`), of which the few fields that are needed are read here by their numbers.
+XLA hands out its optimised module and, for CPUs, its buffer assignment as serialised protocol buffers
+(`xla/service/hlo.proto`), of which the few fields that are needed are read here by their numbers. The
+compilers of GPUs keep the assignment to themselves: it is worked out from the scheduled module.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Buffer", "Instruction", "buffers", "in_use"]
+__all__ = ["Buffer", "Instruction", "assignment", "buffers", "in_use"]
 
 # Opcodes whose result is among what they read: they neither make a buffer nor read one.
 _FORWARDING = frozenset(["bitcast", "get-tuple-element", "opt-barrier", "tuple"])
+# Opcodes whose result may take the place of an operand that is read for the last time; those within
+# a fusion that read an operand elsewhere than where they write.
+_IN_PLACE = frozenset(["dynamic-update-slice", "fusion", "scatter", "select", "sort"])
+_ELSEWHERE = frozenset(
+    ["convolution", "copy", "dot", "gather", "reduce-window", "reverse", "transpose"]
+)
+# Opcodes whose result is there for the whole program, or is what they are given.
+_LASTING = _FORWARDING | frozenset(["call", "constant", "parameter"])
 # Opcodes of computations whose buffers lie beside those of the program around them.
 _CALLING = frozenset(["call", "conditional", "while"])
+
+# By XLA's number of an element type, its bits; 8 where none is given, none for tokens.
+_BITS = {
+    3: 16, 4: 32, 5: 64, 7: 16, 8: 32, 9: 64, 10: 16, 11: 32, 12: 64, 14: 0, 15: 64, 16: 16, 17: 0,
+    18: 128, 21: 4, 22: 4, 26: 2, 27: 2, 30: 1, 31: 1, 32: 4,
+}  # fmt: skip
+_TUPLE = 13
 
 Index = tuple[int, ...]  # of an array within nested tuples
 
@@ -53,14 +71,18 @@ def buffers(
     """Return the temporary buffers of a compiled program, and the instructions in their order.
 
     `known` says which names of operations tell something: without one of its own, a buffer has the
-    name of what it is computed from, or for. RuntimeError where the compiler does not tell how it assigns buffers.
+    name of what it is computed from, or for. RuntimeError where the compiler shows no module.
     """
     modules = compiled.runtime_executable().hlo_modules()
-    assignment = getattr(compiled.memory_analysis(), "serialized_buffer_assignment_proto", b"")
-    if len(modules) != 1 or not assignment:
-        raise RuntimeError("The compiler of this platform does not tell how it assigns buffers.")
+    if len(modules) != 1:
+        raise RuntimeError("The compiler of this platform does not show the module it has made.")
     module = _Module(modules[0].as_serialized_hlo_module_proto())
-    return _Assignment(module, assignment, known).temporaries, module.order
+    return _Assignment(module, assignment(compiled), known).temporaries, module.order
+
+
+def assignment(compiled: Any) -> bytes:
+    """Return XLA's buffer assignment of a program; empty where its compiler does not show it."""
+    return getattr(compiled.memory_analysis(), "serialized_buffer_assignment_proto", b"")
 
 
 def in_use(found: Iterable[Buffer], count: int) -> Iterator[tuple[int, list[Buffer]]]:
@@ -103,6 +125,7 @@ class _Module:
         self.roots: dict[int, Instruction] = {}
         self.callers: dict[int, tuple[Instruction, int]] = {}  # and which of the called it is
         self.homes: dict[int, int] = {}  # the computation of each parameter
+        self.shapes: dict[int, bytes] = {}
         for computation in map(_fields, parts[3]):
             self._add(computation)
         for schedule in parts.get(7, ()):
@@ -112,7 +135,8 @@ class _Module:
         self.order: list[Instruction] = []
         self.place: dict[int, int] = {}
         self.last: dict[int, int] = {}  # by computation, the place of its last instruction
-        self._place_all(_number(parts, 6))
+        self.entry = _number(parts, 6)
+        self._place_all(self.entry)
 
     def _add(self, computation: dict[int, list]) -> None:
         number, sequence = _number(computation, 5), []
@@ -126,6 +150,7 @@ class _Module:
                 tuple(_integers(held.get(38, ()))), element,
             )  # fmt: skip
             self.instructions[found.number] = found
+            self.shapes[found.number] = held[3][0]
             sequence.append(found)
             if found.opcode == "parameter":
                 self.homes[found.number] = number
@@ -143,6 +168,12 @@ class _Module:
             self.place[instruction.number] = len(self.order)
             self.order.append(instruction)
         self.last[computation] = len(self.order) - 1
+
+    def is_in_place(self, instruction: Instruction) -> bool:
+        """Whether XLA can write the result of an instruction into what it reads."""
+        fused = [i for number in instruction.called for i in self.sequences[number]]
+        moved = instruction.opcode == "fusion" and any(i.opcode in _ELSEWHERE for i in fused)
+        return instruction.opcode in _IN_PLACE and not moved
 
     def caller(self, parameter: Instruction) -> tuple[Instruction, int] | None:
         """The instruction that a parameter takes an operand of, and which one."""
@@ -163,28 +194,90 @@ class _Assignment:
         self.own: dict[int, dict[Index, Buffer]] = {}
         self.passed: dict[int, dict[Index, Buffer]] = {}
         self.readers: dict[Buffer, dict[Instruction, None]] = {}
+        temporary = list(self._assigned(text) if text else self._worked_out())
+        if text:
+            self._use()
+        self.temporaries = temporary
+        for buffer in temporary:
+            buffer.op_name = self._name(buffer, set())
+            readers = self.readers.get(buffer, ())
+            buffer.readers = [self._name_of(r, set()) or r.op_name for r in readers]
+
+    def _assigned(self, text: bytes) -> Iterator[Buffer]:
+        """Read XLA's assignment; yield the temporary buffers."""
         parts = _fields(text)
         makers = {}
         for value in map(_fields, parts.get(1, ())):
             place = _fields(value[3][0])
             makers[_number(value, 1)] = _number(place, 4), tuple(_integers(place.get(3, ())))
-        temporary: list[Buffer] = []
         for allocation in map(_fields, parts.get(3, ())):
             # 3: of a thread, 5: an argument, 7: a result, 12: a constant
             lasting = not allocation.keys().isdisjoint((3, 5, 7, 12))
             for assigned in map(_fields, allocation.get(9, ())):
                 number, index = makers[_number(assigned, 1)]
                 held = _number(allocation, 1), _number(assigned, 2), _number(assigned, 3)
-                buffer = Buffer(module.instructions[number], index, *held)
+                buffer = Buffer(self.module.instructions[number], index, *held)
                 self.own.setdefault(number, {})[index] = buffer
-                if not lasting and number in module.place:
-                    temporary.append(buffer)
+                if not lasting and number in self.module.place:
+                    yield buffer
+
+    def _worked_out(self) -> Iterator[Buffer]:
+        """Give each value of the module a buffer; yield those that are no results of the program.
+
+        What a turn of a loop gives lies where the loop's values are. A value takes the place of an
+        equally large operand that its instruction reads last, where XLA can write into what it reads.
+        """
+        module, count = self.module, itertools.count()
+        for instruction in module.order:
+            if instruction.opcode not in _LASTING:
+                self.own[instruction.number] = {
+                    index: Buffer(instruction, index, next(count), 0, size)
+                    for index, size in _sizes(module.shapes[instruction.number])
+                }
         self._use()
-        self.temporaries = temporary
-        for buffer in temporary:
-            buffer.op_name = self._name(buffer, set())
-            readers = self.readers.get(buffer, ())
-            buffer.readers = [self._name_of(r, set()) or r.op_name for r in readers]
+        same: dict[int, int] = {}  # from an allocation to one that it is part of
+
+        def placed(buffer: Buffer) -> int:
+            allocation = buffer.allocation
+            while allocation in same:
+                allocation = same[allocation]
+            return allocation
+
+        results = set(self.values(module.roots[module.entry].number).values())
+        for place, instruction in enumerate(module.order):
+            if instruction.opcode not in ("while", "conditional"):
+                continue
+            outs, called = self.own[instruction.number], list(instruction.called)
+            roots = [self.values(module.roots[number].number) for number in called]
+            if instruction.opcode == "while":  # which calls its body first
+                begun = self.values(instruction.operands[0])
+                roots = [begun, roots[0]]
+                for buffer in begun.values():
+                    buffer.end = max(buffer.end, place)
+            for found in roots:
+                for index in found.keys() & outs.keys():
+                    one, other = placed(found[index]), placed(outs[index])
+                    if one != other:
+                        same[one] = other
+        for buffer in (buffer for held in self.own.values() for buffer in held.values()):
+            buffer.allocation = placed(buffer)
+        lasting = {buffer.allocation for buffer in results}
+        for instruction in module.order:
+            place = module.place[instruction.number]
+            read = [
+                buffer
+                for operand in (instruction.operands if module.is_in_place(instruction) else ())
+                for buffer in self.values(operand).values()
+                if buffer.end == place and buffer.allocation not in lasting
+            ]
+            for buffer in self.own.get(instruction.number, {}).values():
+                if buffer.allocation in lasting:
+                    continue
+                found = next((other for other in read if other.size == buffer.size), None)
+                if found is not None:
+                    buffer.allocation = found.allocation
+                    read.remove(found)
+                yield buffer
 
     def _use(self) -> None:
         module = self.module
@@ -275,6 +368,20 @@ class _Assignment:
             return name
         names = (self._name_of(instructions[operand], seen) for operand in operands)
         return next(filter(None, names), "")
+
+
+def _sizes(shape: bytes) -> Iterator[tuple[Index, int]]:
+    """Yield the index and the bytes of each array of a shape."""
+    parts = _fields(shape)
+    kind = _number(parts, 2)
+    if kind == _TUPLE:
+        for place, part in enumerate(parts.get(4, ())):
+            for index, size in _sizes(part):
+                yield (place, *index), size
+        return
+    bits = math.prod(_integers(parts.get(3, ()))) * _BITS.get(kind, 8)
+    if bits:
+        yield (), -(-bits // 8)
 
 
 # -- the wire format of protocol buffers -----------------------------------------------------------

@@ -10,6 +10,8 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.explain import buffers as buffers_module
+from minijax.explain import memory_use as memory_module
 from minijax.explain.buffers import Buffer, Instruction, in_use
 from minijax.explain.memory_use import memory
 from minijax.explain.tables import quantity
@@ -32,6 +34,25 @@ def test_the_peak_is_near_that_of_xla(name):
     assert sum(at_peak.values()) == used.peak - used.arguments - used.results
     known = sum(size for (file, _), size in at_peak.items() if file == training_steps.__file__)
     assert known == pytest.approx(sum(at_peak.values()), rel=0.01)
+
+
+# By how much the peak that is worked out from the instructions differs from XLA's: these more than 10 %.
+_WORKED_OUT = {"variational": 0.4, "embedding": 0.25}
+
+
+@pytest.mark.parametrize("name", training_steps.STEPS)
+def test_the_peak_without_an_assignment(name, monkeypatch):
+    """Compilers of GPUs do not show how they assign buffers."""
+    f, args = training_steps.step(name)
+    for module in (buffers_module, memory_module):
+        monkeypatch.setattr(module, "assignment", lambda compiled: b"")
+    used = memory(f, *args)
+    assert used.peak == pytest.approx(used.xla, rel=_WORKED_OUT.get(name, 0.1))
+    assert max(row.alive for row in used.rows) == used.peak
+    at_peak = used.at_peak()
+    known = sum(size for (file, _), size in at_peak.items() if file == training_steps.__file__)
+    assert known == pytest.approx(sum(at_peak.values()), rel=0.03)
+    assert f"XLA plans {quantity(used.xla, 'B')}" in str(used)
 
 
 _ADVISED = {

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 __all__ = ["Buffer", "Instruction", "assignment", "buffers", "in_use"]
 
 # Opcodes whose result is among what they read: they neither make a buffer nor read one.
-_FORWARDING = frozenset(["bitcast", "get-tuple-element", "opt-barrier", "tuple"])
+_FORWARDING = frozenset(
+    ["all-reduce-done", "async-update", "bitcast", "get-tuple-element", "opt-barrier", "tuple"]
+)
 # Opcodes whose result may take the place of an operand that is read for the last time; those within
 # a fusion that read an operand elsewhere than where they write.
 _IN_PLACE = frozenset(["dynamic-update-slice", "fusion", "scatter", "select", "sort"])
@@ -23,7 +25,28 @@ _ELSEWHERE = frozenset(
     ["convolution", "copy", "dot", "gather", "reduce-window", "reverse", "transpose"]
 )
 # Opcodes whose result is there for the whole program, or is what they are given.
-_LASTING = _FORWARDING | frozenset(["call", "constant", "parameter"])
+_LASTING = _FORWARDING | frozenset(
+    [
+        "all-gather-done",
+        "async-done",
+        "call",
+        "collective-permute-done",
+        "constant",
+        "copy-done",
+        "parameter",
+    ]
+)
+# Instructions that begin what another one ends: the place of their operands in their result, and
+# that of the result in what those that end are given.
+_OPERANDS_AT = {
+    "async-start": 0,
+    "all-gather-start": 0,
+    "collective-permute-start": 0,
+    "copy-start": 1,
+}
+_RESULT_AT = {"async-done": 1, "all-gather-done": 1, "collective-permute-done": 1, "copy-done": 0}
+# Opcodes whose result is that of the computation which they call.
+_WRAPPING = frozenset(["async-start", "fusion"])
 # Opcodes of computations whose buffers lie beside those of the program around them.
 _CALLING = frozenset(["call", "conditional", "while"])
 
@@ -171,6 +194,8 @@ class _Module:
 
     def is_in_place(self, instruction: Instruction) -> bool:
         """Whether XLA can write the result of an instruction into what it reads."""
+        if instruction.opcode == "async-start":
+            instruction = self.roots[instruction.called[0]]
         fused = [i for number in instruction.called for i in self.sequences[number]]
         moved = instruction.opcode == "fusion" and any(i.opcode in _ELSEWHERE for i in fused)
         return instruction.opcode in _IN_PLACE and not moved
@@ -233,6 +258,7 @@ class _Assignment:
                 self.own[instruction.number] = {
                     index: Buffer(instruction, index, next(count), 0, size)
                     for index, size in _sizes(module.shapes[instruction.number])
+                    if index[:1] != (_OPERANDS_AT.get(instruction.opcode),)
                 }
         self._use()
         same: dict[int, int] = {}  # from an allocation to one that it is part of
@@ -308,11 +334,17 @@ class _Assignment:
             for place, operand in enumerate(operands):
                 for index, buffer in self.values(operand).items():
                     yield (place, *index), buffer
-        elif opcode == "get-tuple-element":
+        elif opcode == "get-tuple-element" or opcode in _RESULT_AT:
+            element = _RESULT_AT.get(opcode, instruction.element)
             for index, buffer in self.values(operands[0]).items():
-                if index[:1] == (instruction.element,):
+                if index[:1] == (element,):
                     yield index[1:], buffer
-        elif opcode in ("bitcast", "opt-barrier", "while"):
+        elif opcode in _OPERANDS_AT:
+            for place, operand in enumerate(operands):
+                within = (place,) if opcode == "async-start" else ()
+                for index, buffer in self.values(operand).items():
+                    yield (_OPERANDS_AT[opcode], *within, *index), buffer
+        elif opcode in ("all-reduce-done", "async-update", "bitcast", "opt-barrier", "while"):
             yield from self.values(operands[0]).items()
         elif opcode == "call":
             yield from self.values(self.module.roots[instruction.called[0]].number).items()
@@ -352,12 +384,12 @@ class _Assignment:
             return ""
         seen.add(instruction)
         instructions, operands = self.module.instructions, instruction.operands
-        if instruction.opcode == "fusion":
+        if instruction.opcode in _WRAPPING:
             name = self._name_of(self.module.roots[instruction.called[0]], seen)
             return name or instruction.op_name
         if instruction.opcode == "parameter":
             found = self.module.caller(instruction)
-            if found is None or found[0].opcode != "fusion":
+            if found is None or found[0].opcode not in _WRAPPING:
                 return ""
             return self._name_of(instructions[found[0].operands[found[1]]], seen)
         own = instruction.opcode != "while" and self.known(instruction.op_name)

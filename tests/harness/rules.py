@@ -56,22 +56,22 @@ def all_in_both(runs, eager=()):
         compare(made if name in ours else runs[name], *theirs[name], where=name)
 
 
-def outcomes(m, runs):
-    """The outcome of each of `runs`, compiled together if they can be."""
+def outcomes(m, runs, *args):
+    """The outcome of each of `runs` on the library and `args`, compiled together if they can be."""
     errors = {}
 
-    def program():
+    def program(*args):
         found = {}
         for name, run in runs.items():
-            found[name], errors[name] = outcome(run, m)
+            found[name], errors[name] = outcome(lambda m: run(m, *args), m)
         return found
 
-    found, error = outcome(lambda m: m.jit(program)(), m)
+    found, error = outcome(lambda m: m.jit(program)(*args), m)
     if error is None:
         return {name: (found[name], errors[name]) for name in runs}
     if len(runs) == 1:
         return dict.fromkeys(runs, (None, error))
-    return {name: outcomes(m, {name: run})[name] for name, run in runs.items()}
+    return {name: outcomes(m, {name: run}, *args)[name] for name, run in runs.items()}
 
 
 def returned(result, error, name):

@@ -13,6 +13,7 @@ from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import of_cases, parts_of
 from minijax.features.sharding.unreduced import alike, refused
 from minijax.lax.rules import (
     BITS,
@@ -372,7 +373,7 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
 # -- select_n -------------------------------------------------------------------------------------
 
 select_n_p = Primitive("select_n")
-set_layout(select_n_p, sums=alike(1))
+set_layout(select_n_p, parts=of_cases, sums=alike(1))
 
 
 @select_n_p.shape_rule
@@ -504,7 +505,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 # -- clamp ----------------------------------------------------------------------------------------
 
 clamp_p = Primitive("clamp")
-set_layout(clamp_p, sums=refused)
+set_layout(clamp_p, parts=lambda avals, out: parts_of(avals[1]), sums=refused)
 
 
 @clamp_p.shape_rule

@@ -75,10 +75,14 @@ def _(avals, out, *, dimension_numbers, slice_sizes, **params):
     operand, indices = avals
     parts, rest = parts_of(operand), parts_of(indices)[:-1]
     offsets, collapsed, _, ob, ib = dimension_numbers
+    if any(part for axis, part in enumerate(rest) if axis not in ib):
+        raise ambiguous("gather", _GATHER_SPLIT, avals)
     window = []
     for axis, (part, size) in enumerate(zip(parts, slice_sizes, strict=True)):
         if axis in ob:
             place = ib[ob.index(axis)]
+            if None not in (part, rest[place]) and part != rest[place]:
+                raise ambiguous("gather", _GATHER_SPLIT, avals)
             rest[place] = rest[place] or part
         elif part is not None and size != operand.shape[axis]:
             raise ambiguous("gather", _GATHER_SPLIT, avals)
@@ -289,8 +293,14 @@ def _scatter_primitive(name: str) -> Primitive:
 
     @layout(p, "parts")
     def _(avals, out, *, dimension_numbers, **params):
-        parts = parts_of(avals[0])
-        if any(parts[axis] is not None for axis in dimension_numbers.inserted_window_dims):
+        operand, indices, _ = avals
+        parts, d = parts_of(operand), dimension_numbers
+        spread = [
+            part
+            for axis, part in enumerate(parts_of(indices))
+            if axis not in d.scatter_indices_batching_dims
+        ]
+        if any(spread) or any(parts[axis] for axis in d.inserted_window_dims):
             raise ambiguous(name, _SCATTER_SPLIT, avals)
         return parts
 

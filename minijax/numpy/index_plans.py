@@ -20,6 +20,8 @@ from minijax.core.hooks import hooks
 from minijax.core.staging import JaxprTrace
 from minijax.errors import InconclusiveDimensionOperation
 from minijax.features.queries import is_dim, max_dim, min_dim
+from minijax.features.sharding.sharding_rules import check_distinct, parts_of
+from minijax.features.sharding.types import explicit_of
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p
@@ -397,6 +399,17 @@ def _broadcast_to(value: Any, shape: tuple[int, ...], dims: Sequence[int]) -> An
     return to_shape(value, shape, dims)
 
 
+def _check_split(x: Any, plan: Any) -> None:
+    """DuplicateSpecError if a mesh axis splits the index arrays and dimensions that they leave."""
+    vectors = get_aval(plan.vectors)
+    where = explicit_of(vectors)
+    if where is not None:
+        kept = [
+            part for axis, part in enumerate(parts_of(get_aval(x))) if axis not in plan.collapsed
+        ]
+        check_distinct(where, parts_of(vectors)[:-1] + kept)
+
+
 def _read_by_gather(x: Any, index: Terms, options: Options) -> Any:
     plan = _Planner(index, options.wrap).plan()
     if index.expanded:
@@ -405,6 +418,7 @@ def _read_by_gather(x: Any, index: Terms, options: Options) -> Any:
         return full_like_aval(0, ShapedArray(plan.shape, x.dtype, x.weak_type))
     y = x
     if plan.index_map:
+        _check_split(x, plan)
         y = indexing.gather(
             x,
             plan.vectors,
@@ -433,6 +447,7 @@ def write(scatter: Callable, x: Any, index: Terms, y: Any, options: Options) -> 
     y = _without_new(_fitted(y, plan.shape), plan.new, plan.reversed)
     if index.expanded:
         x = expand_dims(x, index.expanded)
+    _check_split(x, plan)
     out = scatter(
         x,
         plan.vectors,

@@ -7,7 +7,7 @@ are operands, so that a loop over `x[i]` or over `x[i : i + 8]` compiles once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.explicit import left_to_xla
 from minijax.features.sharding.memory import MemorySpace
+from minijax.features.sharding.types import explicit_of
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, max_p, min_p, mul_p, sub_p
 from minijax.lax.index_numbers import GatherScatterMode
@@ -370,6 +371,23 @@ class IndexHelper:
         return f"_IndexUpdateHelper({self.array!r})"
 
 
+def _split_terms(index: Any) -> tuple[list[Any], Callable]:
+    """The terms of an index that are integers split over mesh axes, and the index with others."""
+    terms = index if isinstance(index, tuple) else (index,)
+    is_split = lambda x: (
+        isinstance(x, Array) and x.dtype.kind in "iu" and explicit_of(x.aval) is not None
+    )
+    places = [place for place, term in enumerate(terms) if is_split(term)]
+    if not places:
+        return [], lambda found: index
+
+    def rebuilt(found: Sequence[Any]) -> Any:
+        given = dict(zip(places, found, strict=True))
+        return tuple([given.get(place, term) for place, term in enumerate(terms)])
+
+    return [terms[place] for place in places], rebuilt
+
+
 _RESULTS = {  # of the example in each docstring, where 2 is updated with 4
     "set": "[8., 4.]", "add": "[8., 6.]", "subtract": "[ 8., -2.]", "multiply": "[8., 8.]",
     "divide": "[8. , 0.5]", "power": "[ 8., 16.]", "min": "[8., 2.]", "max": "[8., 4.]",
@@ -389,8 +407,9 @@ def _updating(kind: str, doc: str) -> Callable:
     ) -> Array:
         options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
         if out_sharding is not None:
-            made = lambda x, values: _update(kind, x, self.index, values, options)
-            return left_to_xla(made, out_sharding, f".{kind}", self.array, values)
+            split, index = _split_terms(self.index)
+            made = lambda x, values, *split: _update(kind, x, index(split), values, options)
+            return left_to_xla(made, out_sharding, f".{kind}", self.array, values, *split)
         try:
             return _update(kind, self.array, self.index, values, options)
         except Exception as error:
@@ -467,8 +486,11 @@ class IndexRef:
         )
         x, context = self.array, local.context
         if out_sharding is not None:
-            made = lambda x: read(x, parse(self.index, x.aval.shape, options.wrap), options)
-            return left_to_xla(made, out_sharding, ".get", asarray(x))
+            split, index = _split_terms(self.index)
+            made = lambda x, *split: read(
+                x, parse(index(split), x.aval.shape, options.wrap), options
+            )
+            return left_to_xla(made, out_sharding, ".get", asarray(x), *split)
         if (
             context.trace is not eval_trace
             or type(x) is not ArrayImpl

@@ -8,6 +8,9 @@ import numpy as np
 
 from minijax.core.avals import get_aval
 from minijax.features.library import library
+from minijax.features.sharding.explicit import split_as
+from minijax.features.sharding.sharding_rules import merge, parts_of
+from minijax.features.sharding.types import explicit_of
 from minijax.lax.compare import select_n_p
 from minijax.numpy.logic import truth
 from minijax.numpy.promotion import (
@@ -25,10 +28,30 @@ def choose_where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the boolean array `condition` is true, else of `y`."""
     x, y = promote_dtypes(x, y)
     shapes = np.shape(condition), np.shape(x), np.shape(y)
-    shape = shapes[0] if shapes[0] == shapes[1] == shapes[2] else broadcast_shapes(*shapes)
+    alike = shapes[0] == shapes[1] == shapes[2]
+    shape = shapes[0] if alike else broadcast_shapes(*shapes)
+    where = None if alike else _sharding(shape, condition, x, y)
     if shapes[0] and shapes[0] != shape:
         condition = broadcast_to_shape(condition, shape)
-    return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
+    x, y = _spread(x, shape), _spread(y, shape)
+    if where is not None:
+        condition, x, y = (split_as(a, where) if np.ndim(a) else a for a in (condition, x, y))
+    return select_n_p.bind(condition, y, x)
+
+
+def _sharding(shape: tuple[int, ...], *arrays: Any) -> Any:
+    """The sharding of arrays that are broadcast to a shape together; None if none is split."""
+    avals = [get_aval(x) for x in arrays]
+    split = [aval for aval in avals if explicit_of(aval) is not None]
+    if not split:
+        return None
+    places = []
+    for aval in split:
+        new = len(shape) - aval.ndim
+        kept = zip(parts_of(aval), aval.shape, shape[new:], strict=True)
+        places.append([None] * new + [part if size == n else None for part, size, n in kept])
+    where = explicit_of(split[0])
+    return where.with_parts(merge("broadcast_shardings", split, places))
 
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:

@@ -22,7 +22,8 @@ from minijax.runtime.mesh import PartitionSpec, axes_of
 
 __all__ = [
     "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
-    "cotangent_sharding", "elementwise", "kept_axes", "leading", "leading_parts", "merge", "parts_of",
+    "check_distinct", "cotangent_sharding", "elementwise", "kept_axes", "leading", "leading_parts",
+    "merge", "of_cases", "parts_of",
     "split_results",
     "whole", "with_sums",
 ]  # fmt: skip
@@ -205,6 +206,36 @@ def all_alike(avals: Sequence[Any]) -> Parts:
             "minijax.sharding.reshard(x, P(...))."
         )
     return places[0]
+
+
+def of_cases(avals: Sequence[Any], out: ShapedArray) -> Parts:
+    """Parts of a choice between arrays, that are split alike; what is whole may be split as others.
+
+    The first of `avals` says which is chosen: it is split as the arrays are, or a scalar.
+    """
+    which, *cases = avals
+    split = [case for case in cases if any(parts_of(case))]
+    if any(parts_of(case) != parts_of(split[0]) for case in split):
+        raise ShardingTypeError(
+            "select cases must have the same shardings, got "
+            f"[{', '.join(str(case.sharding) for case in cases)}]. Operands are of types "
+            f"{shown_types(avals)}. {_REMEDY}"
+        )
+    parts = parts_of(which)
+    if split and any(parts) and parts != parts_of(split[0]):
+        raise ShardingTypeError(
+            "select `which` must be scalar or have the same sharding as cases, got `which` sharding "
+            f"{which.sharding} but case sharding {split[0].sharding}. Operands are of types "
+            f"{shown_types(avals)}. {_REMEDY}"
+        )
+    return parts_of(split[0]) if split else parts if any(parts) else [None] * out.ndim
+
+
+def check_distinct(where: Any, parts: Parts) -> None:
+    """DuplicateSpecError for parts that name an axis of the mesh twice."""
+    names = [name for part in parts for name in _names(part)]
+    if len(set(names)) < len(names):
+        where.with_spec(parts)
 
 
 def elementwise(name: str, avals: Sequence[Any], out: ShapedArray) -> Parts:

@@ -51,6 +51,7 @@ ANSWERS = {
     "frequencies, transforms and signals": """
         scipy.signal.stft(h, nperseg=2, return_onesided=False)[1] | m.image.resize({{2.0|3}}, (), "{{nearest|cubic}}")
         scipy.ndimage.map_coordinates({{[1.0, 2.0]|x}}, [x[:2]], 1{{|, cval=None}})
+        jnp.polyder(jnp.ones({{(2, 3)|(3, 1)|(2, 3, 2)|(1, 3)}}), {{0|1|2}})
         jnp.{{polyder|polyint}}({{2.0|x[:0]|jnp.ones((0, 2))}}, 0) | jnp.polymul({{x|x[:0]}}, {{x[:0]|jnp.ones((0, 2))|jnp.ones((2, 0))}})
         jnp.fft.fftfreq(5, {{1.0|0.1}}, dtype={{None|int|"int8"|bool|"float16"|"complex64"}})
         jnp.fft.rfftfreq(5, {{1.0|0.1}}, dtype={{None|int|"int8"|"float16"|"complex64"}})
@@ -69,6 +70,7 @@ ANSWERS = {
         m.{{jit|grad}}(lambda r: r(jnp.array([[0.5]])).sum())(grid()) | tree.map(lambda v: 2 * v, grid())(jnp.array([[0.5], [3.0], [9.0]]))
     """,
     "special functions and clusters": """
+        m.random.{{randint(m.random.key(0), (2, -3), 0, 5)|bernoulli(m.random.key(0), 0.5, (2, -3))|gamma(m.random.key(0), 1.0, (2, -3))|t(m.random.key(0), 1.0, (2, -3))}}
         m.jit(m.grad(lambda p: m.random.binomial(m.random.key(0), 5.0, p)))(0.3) | m.random.multinomial(m.random.key(0), 5.0, 0.5{{, shape=(3,)|}})
         scipy.special.expn({{1.7|0.5|20.5|-1.5|-2}}, {{2.5|1.0001|40.0}}) | scipy.special.expn({{1.5|-0.5|-1}}, {{0.5|1.0}}) | scipy.special.expn(-1, 0.0)
         m.jvp(lambda v: scipy.special.expn({{2.5|-1}}, v), (2.5,), (1.0,))

@@ -152,14 +152,14 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     (p,) = promote_dtypes_inexact(to_array("polyder", p))
     if not m:
         return p
-    _check_vector("polyder", p)
+    if not p.aval.ndim:
+        _check_vector("polyder", p)
     length = p.aval.shape[0]
-    if m >= length:
+    if m >= length and p.aval.ndim == 1:
         return zeros(0, p.aval.dtype)
     powers = np.arange(length - 1, m - 1, -1)
-    factors = np.prod([powers - i for i in range(m)], axis=0)
-    factors = factors.reshape((-1,) + (1,) * (p.aval.ndim - 1)).astype(p.aval.dtype)
-    return ufuncs.multiply(p[:-m], factors)
+    factors = np.prod([powers - i for i in range(m)], axis=0) if m < length else powers[:0]
+    return ufuncs.multiply(p[:-m], factors.astype(p.aval.dtype))  # along the last axis, as upstream
 
 
 @library(static=("m",))

@@ -46,6 +46,11 @@ def sample_shape(name: str, shape: Any, *params: Any, trailing: int = 0) -> tupl
     if shape is None:
         return broadcast_shapes(*shapes)
     shape = canonical_shape(shape)
+    if shapes and any(size < 0 for size in shape if isinstance(size, int)):
+        raise TypeError(
+            "Only non-negative indices are allowed when broadcasting static shapes, but got shape "
+            f"{shape}. Give {name} a shape of sizes of 0 or more."
+        )
     if all(found == () for found in shapes):
         return shape
     if broadcast_shapes(shape, *shapes) != shape:

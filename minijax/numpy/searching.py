@@ -37,7 +37,7 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     to_array,
 )
-from minijax.numpy.selecting import choose_where, where_arrays
+from minijax.numpy.selecting import choose_where, split_alike, where_arrays
 from minijax.numpy.shapes import along_axis, ravel, reshaped
 from minijax.numpy.taking import take
 from minijax.typing import Array, ArrayLike
@@ -289,10 +289,12 @@ def select(
 def _select(conditions, choices, default):
     check_arraylike("select", *conditions, *choices, default)
     check_dtypes(*conditions)
-    *choices, default = promote_dtypes(*choices, default)
-    out = default
+    conditions = [truth(to_array("select", condition)) for condition in conditions]
+    *choices, out = promote_dtypes(*choices, default)
+    *found, out = split_alike([*conditions, *choices, out])
+    conditions, choices = found[: len(conditions)], found[len(conditions) :]
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
-        out = choose_where(truth(to_array("select", condition)), choice, out)
+        out = choose_where(condition, choice, out)
     return to_array("select", out)
 
 

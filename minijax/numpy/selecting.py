@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 
-__all__ = ["choose_where", "where_arrays"]
+__all__ = ["choose_where", "split_alike", "where_arrays"]
 
 
 def choose_where(condition: Any, x: Any, y: Any) -> Any:
@@ -37,6 +38,15 @@ def choose_where(condition: Any, x: Any, y: Any) -> Any:
     if where is not None:
         condition, x, y = (split_as(a, where) if np.ndim(a) else a for a in (condition, x, y))
     return select_n_p.bind(condition, y, x)
+
+
+def split_alike(arrays: Sequence[Any]) -> list[Any]:
+    """Arrays that have dimensions, broadcast and split as all are together; as given if none is split."""
+    shape = broadcast_shapes(*map(np.shape, arrays))
+    where = _sharding(shape, *arrays)
+    if where is None:
+        return list(arrays)
+    return [split_as(_spread(x, shape), where) if np.ndim(x) else x for x in arrays]
 
 
 def _sharding(shape: tuple[int, ...], *arrays: Any) -> Any:

@@ -268,6 +268,8 @@ programs({
     "where broadcast illegal": lambda t: t.jnp.where(t.on("x", value=A[0]) > 0, t.rows, 0.0),
     "select_n": lambda t: t.lax.select_n(t.jnp.sum(t.w) > 0, t.rows, t.rows),
     "select_n conflict": lambda t: t.lax.select_n(t.jnp.sum(t.w) > 0, t.rows, t.u),
+    "select of several": lambda t: t.jnp.select([t.rows > 0, t.on(None, "y") > 1], [t.rows, t.on(None, "y")]),
+    "select conflict": lambda t: t.jnp.select([t.w > 0, t.v > 1], [t.w, t.w]),
     "clamp": lambda t: t.lax.clamp(t.rows, t.u, t.rows + 1),
     "clamp whole": lambda t: t.lax.clamp(t.rows, t.plain, t.rows + 1),
     "copysign conflict": lambda t: t.jnp.copysign(t.w, t.v),

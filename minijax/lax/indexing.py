@@ -76,23 +76,23 @@ def _(avals, out, *, dimension_numbers, slice_sizes, **params):
     parts, rest = parts_of(operand), parts_of(indices)[:-1]
     offsets, collapsed, _, ob, ib = dimension_numbers
     if any(part for axis, part in enumerate(rest) if axis not in ib):
-        raise ambiguous("gather", _GATHER_SPLIT, avals)
+        raise ambiguous("gather", GATHER_SPLIT, avals)
     window = []
     for axis, (part, size) in enumerate(zip(parts, slice_sizes, strict=True)):
         if axis in ob:
             place = ib[ob.index(axis)]
             if None not in (part, rest[place]) and part != rest[place]:
-                raise ambiguous("gather", _GATHER_SPLIT, avals)
+                raise ambiguous("gather", GATHER_SPLIT, avals)
             rest[place] = rest[place] or part
         elif part is not None and size != operand.shape[axis]:
-            raise ambiguous("gather", _GATHER_SPLIT, avals)
+            raise ambiguous("gather", GATHER_SPLIT, avals)
         elif axis not in collapsed:
             window.append(part)
     others, places = iter(rest), dict(zip(offsets, window, strict=True))
     return [places[axis] if axis in places else next(others) for axis in range(out.ndim)]
 
 
-_GATHER_SPLIT, _SCATTER_SPLIT = (
+GATHER_SPLIT, SCATTER_SPLIT = (
     f"Use `.at[...].{form}(out_sharding=)` to provide output PartitionSpec for the {what} as out "
     "sharding could not be resolved unambiguously (or would require collectives on inputs)"
     for form, what in (("get", "gather indexing"), ("set/add/mul/...", "scatter update"))
@@ -293,15 +293,22 @@ def _scatter_primitive(name: str) -> Primitive:
 
     @layout(p, "parts")
     def _(avals, out, *, dimension_numbers, **params):
-        operand, indices, _ = avals
+        operand, indices, updates = avals
         parts, d = parts_of(operand), dimension_numbers
         spread = [
             part
             for axis, part in enumerate(parts_of(indices))
             if axis not in d.scatter_indices_batching_dims
         ]
-        if any(spread) or any(parts[axis] for axis in d.inserted_window_dims):
-            raise ambiguous(name, _SCATTER_SPLIT, avals)
+        fixed = {*d.inserted_window_dims, *d.operand_batching_dims}
+        window = [axis for axis in range(operand.ndim) if axis not in fixed]
+        partly = [
+            parts[axis]
+            for axis, place in zip(window, d.update_window_dims, strict=True)
+            if updates.shape[place] != operand.shape[axis]
+        ]
+        if any(spread) or any(partly) or any(parts[axis] for axis in d.inserted_window_dims):
+            raise ambiguous(name, SCATTER_SPLIT, avals)
         return parts
 
     set_layout(p, memory=of_first)

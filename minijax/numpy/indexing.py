@@ -25,6 +25,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.explicit import left_to_xla
 from minijax.features.sharding.memory import MemorySpace
+from minijax.features.sharding.sharding_rules import ambiguous, parts_of
 from minijax.features.sharding.types import explicit_of
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, max_p, min_p, mul_p, sub_p
@@ -204,7 +205,7 @@ def getitem(x: Array, idx: Any) -> Array:
             index = ((), _WITHIN, *[(SLICE, 0, n, 1, n) for n in shape[1:]])
             return _run(
                 key, "getitem", [x, place],
-                lambda x, i: read_window(x, _joined(index, x.shape, (i,))),
+                lambda x, i: read_window(x, _taken_whole(x, _joined(index, x.shape, (i,)))),
             )  # fmt: skip
     elif type(idx) in _MASKS and idx.dtype == dtypes.bool_ and _is_on_host(x):
         found = _masked(x, idx)
@@ -228,10 +229,25 @@ def _read_eagerly(x: ArrayImpl, idx: Any, options: Options) -> Array:
     )  # fmt: skip
 
     def fun(x, *places):
-        index = _joined(described, x.shape, places)
+        index = _taken_whole(x, _joined(described, x.shape, places))
         return read_window(x, index) if window else read(x, index, options)
 
     return _run(key, "getitem", [x, *operands], fun)
+
+
+def _taken_whole(x: Any, index: Terms) -> Terms:
+    """The index; ShardingTypeError if it takes a part of an axis that is split over a mesh.
+
+    Of a program that is not traced: in one that is, slices whose parts are known are taken.
+    """
+    if explicit_of(x.aval) is not None and not index.expanded:
+        terms = [pair for pair in _pairs(index) if pair[0][0] is not NEW]
+        if any(term[0] is ARRAY or (term[0] is SLICE and not term[2]) for term, _ in terms):
+            return index  # the rule of gathers says it, or nothing is taken
+        for part, (term, size) in zip(parts_of(x.aval), terms, strict=True):
+            if part is not None and (term[0] is not SLICE or term[2] != size):
+                raise ambiguous("gather", indexing.GATHER_SPLIT, [x.aval])
+    return index
 
 
 def _pairs(index: Terms) -> list[tuple[tuple, int]]:
@@ -325,7 +341,8 @@ def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
 
     def fun(x, y, *places):
         index = _joined(described, x.shape, places)
-        if window and x.aval.memory_space is MemorySpace.Device:
+        is_on_device = x.aval.memory_space is MemorySpace.Device
+        if window and is_on_device and explicit_of(x.aval) is None:
             return write_window(_UPDATES[kind][1], x, index, y)
         return _update_traced(kind, x, index, y, options)
 

@@ -12,6 +12,8 @@ from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
 from minijax.features.sharding.explicit import split_as
+from minijax.features.sharding.sharding_rules import parts_of
+from minijax.features.sharding.types import explicit_of
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.cumulative import cumsum
@@ -78,6 +80,13 @@ def repeat(
             repeats = int(known.reshape(()))
         else:
             total_repeat_length = int(known.sum())
+    if out_sharding is None and isinstance(a, Array) and explicit_of(a.aval) is not None:
+        parts = parts_of((ravel(a) if axis is None else a).aval)
+        if parts[0 if axis is None else axis_of(axis, a.aval.ndim)]:
+            raise ValueError(
+                "Please pass sharding to `jnp.repeat` via `out_sharding` parameter: it repeats along "
+                f"an axis of {a.aval.str_short()} that is split over a mesh."
+            )
     if isinstance(repeats, (int, np.integer)):
         out = _repeat_each(a, int(repeats), axis, total_repeat_length)
     else:

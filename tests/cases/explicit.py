@@ -266,6 +266,30 @@ programs({
     "where broadcast": lambda t: t.jnp.where(t.on("x", value=A[0]) > 0, t.on("y"), 0.0),
     "where broadcast conflict": lambda t: t.jnp.where(t.rows > 0, t.on("x", value=A[0]), t.on("y")),
     "where broadcast illegal": lambda t: t.jnp.where(t.on("x", value=A[0]) > 0, t.rows, 0.0),
+    **{
+        f"{name} of split {where}{how}": lambda t, f=f, where=where, how=how: (
+            t.m.jit(f, static_argnums=1) if how else f
+        )(t.rows if where == "rows" else t.on(None, "y"), t.jnp)
+        for where in ("rows", "columns")
+        for how in ("", " in jit")
+        for name, f in {
+            "[:4]": lambda a, _: a[:4],
+            "[::2]": lambda a, _: a[::2],
+            "[::-1]": lambda a, _: a[::-1],
+            "[-1]": lambda a, _: a[-1],
+            "[3, 2]": lambda a, _: a[3, 2],
+            "[None, :, 2:4]": lambda a, _: a[None, :, 2:4],
+            "at[:4].get": lambda a, _: a.at[:4].get(),
+            "at[:4].set": lambda a, _: a.at[:4].set(0.0),
+            "at[:, 2].add": lambda a, _: a.at[:, 2].add(1.0),
+            "at[:].multiply": lambda a, _: a.at[:].multiply(2.0),
+            "repeat": lambda a, jnp: jnp.repeat(a, 2, axis=0),
+            "repeat flat": lambda a, jnp: jnp.repeat(a, 2),
+            "repeat by array": lambda a, jnp: jnp.repeat(a, np.arange(8), axis=-1),
+            "array_split": lambda a, jnp: jnp.array_split(a, 3),
+        }.items()
+    },
+    "[:0] of split rows": lambda t: t.rows[:0],
     "select_n": lambda t: t.lax.select_n(t.jnp.sum(t.w) > 0, t.rows, t.rows),
     "select_n conflict": lambda t: t.lax.select_n(t.jnp.sum(t.w) > 0, t.rows, t.u),
     "select of several": lambda t: t.jnp.select([t.rows > 0, t.on(None, "y") > 1], [t.rows, t.on(None, "y")]),

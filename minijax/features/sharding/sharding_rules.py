@@ -124,7 +124,7 @@ _DOING = {  # what changes the sizes of dimensions, as errors call it
     "slice": "slicing", "pad": "padding", "dynamic_slice": "dynamic_slice",
     "conv_general_dilated": "conv_general_dilated", "reduce_window": "reduce_window",
     "reduce_window_sum": "reduce_window", "reduce_window_max": "reduce_window",
-    "reduce_window_min": "reduce_window",
+    "reduce_window_min": "reduce_window", "split": "split",
 }  # fmt: skip
 
 

@@ -277,7 +277,6 @@ programs({
             "[::2]": lambda a, _: a[::2],
             "[::-1]": lambda a, _: a[::-1],
             "[-1]": lambda a, _: a[-1],
-            "[3, 2]": lambda a, _: a[3, 2],
             "[None, :, 2:4]": lambda a, _: a[None, :, 2:4],
             "at[:4].get": lambda a, _: a.at[:4].get(),
             "at[:4].set": lambda a, _: a.at[:4].set(0.0),
@@ -290,6 +289,7 @@ programs({
         }.items()
     },
     "[:0] of split rows": lambda t: t.rows[:0],
+    "[3, 2] of split rows": lambda t: t.rows[3, 2],
     "select_n": lambda t: t.lax.select_n(t.jnp.sum(t.w) > 0, t.rows, t.rows),
     "select_n conflict": lambda t: t.lax.select_n(t.jnp.sum(t.w) > 0, t.rows, t.u),
     "select of several": lambda t: t.jnp.select([t.rows > 0, t.on(None, "y") > 1], [t.rows, t.on(None, "y")]),

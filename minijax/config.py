@@ -193,8 +193,9 @@ def _hashable(value: Any) -> Any:
 
 class Context:
     """The state of one thread: its settings, its current trace, named axes and mesh, name stack,
-    `varying`: the manual mesh axes for which the types of values say whether they vary, and `marks`:
-    the scope that programs begin in, "" or one with attributes for the compiled program.
+    `varying`: the manual mesh axes for which the types of values say whether they vary, `marks`: the
+    scope that programs begin in, "" or one with attributes for the compiled program, and `lent`: the
+    memory that operands of the call being made lie in for the time of that call.
 
     The layers above own the meaning of `trace`, `axes` and `mesh`; they stand here so that one
     thread-local read gives everything a hot path needs.
@@ -203,8 +204,8 @@ class Context:
     outermost: ClassVar[Any] = None  # the trace of a thread that traces nothing: `set_outermost`
 
     __slots__ = (
-        "__weakref__", "axes", "constraint_mesh", "in_library", "key", "marks", "mesh", "numbers_key",
-        "overrides", "promotes_freely", "scope", "settings", "source", "trace", "user", "varying",
+        "__weakref__", "axes", "constraint_mesh", "in_library", "key", "lent", "marks", "mesh",
+        "numbers_key", "overrides", "promotes_freely", "scope", "settings", "source", "trace", "user", "varying",
     )  # fmt: skip
 
     def __init__(self):
@@ -218,6 +219,7 @@ class Context:
         self.marks: str = ""
         self.user: dict[Any, Any] = {}  # values of user contexts
         self.source: Any = None
+        self.lent: list[Any] = []
         self.in_library = False  # kept only while library calls are noted: see `features.library`
         self.refresh()
 

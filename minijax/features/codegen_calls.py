@@ -39,11 +39,11 @@ _KINDS = {ArrayImpl: ARRAY, np.ndarray: HOST, **dict.fromkeys(NUMBERS, HOST), _S
 
 def _operand(x: Any) -> tuple:
     """The signature and the buffer of a value of the host, as an operand of a call."""
-    if type(x) is np.ndarray:
-        found = operand_from_host(x)
-        if found is not None:
-            return found
-    x = operand_of(x, local.context)
+    context = local.context
+    if type(x) is np.ndarray and context.numbers_key is context.key:  # the most frequent
+        x = operand_from_host(x, context)
+    else:
+        x = operand_of(x, context)
     return x.signature, x._buffer
 
 

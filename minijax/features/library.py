@@ -193,23 +193,20 @@ _of_one = cached_call(
     "wrapper", "x, /", factory=_FACTORY,
     traced="return fun(x) if context.promotes_freely else checked(x)",
     lookup="""
-        if type(x) is not ArrayImpl:
-            x = operand_of(x, context)
+        a = x if type(x) is ArrayImpl else operand_of(x, context)
         """,
-    tables="plain", key="x.signature", operands="[x._buffer]", given="(x,)", forgotten="_",
+    tables="plain", key="a.signature", operands="[a._buffer]", given="(x,)", forgotten="a",
     missed="general.on_miss(context, (x,), {})",
 )  # fmt: skip
 _of_two = cached_call(
     "wrapper", "x, y, /", factory=_FACTORY,
     traced="return fun(x, y) if context.promotes_freely else checked(x, y)",
     lookup="""
-        if type(x) is not ArrayImpl:
-            x = operand_of(x, context)
-        if type(y) is not ArrayImpl:
-            y = operand_of(y, context)
+        a = x if type(x) is ArrayImpl else operand_of(x, context)
+        b = y if type(y) is ArrayImpl else operand_of(y, context)
         """,
-    tables="plain", key="x.signature, y.signature", operands="[x._buffer, y._buffer]",
-    given="(x, y)", forgotten="_", missed="general.on_miss(context, (x, y), {})",
+    tables="plain", key="a.signature, b.signature", operands="[a._buffer, b._buffer]",
+    given="(x, y)", forgotten="a = b", missed="general.on_miss(context, (x, y), {})",
 )  # fmt: skip
 _of_any = cached_call(
     "wrapper", "x=ABSENT, /, *others, **named", factory=_FACTORY,
@@ -251,7 +248,7 @@ _of_any = cached_call(
                     a = operand_of(a, context)
                 key.append(a.signature)
                 operands.append(a._buffer)
-            key = tuple(key)
+            key = key[0] if len(key) == 1 else tuple(key)
         if named:
             count = len(named)
             if count == 1:
@@ -429,7 +426,7 @@ class _Calls:
                     next(rest)
             else:
                 return None
-        return tuple(key)
+        return key[0] if len(key) == 1 else tuple(key)
 
 
 def _order(place: tuple[int | str, Any]) -> tuple:

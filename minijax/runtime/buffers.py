@@ -13,6 +13,7 @@ import numpy as np
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import Layout, placed, sharding_in
+from minijax.runtime.lending import LentSharding
 from minijax.runtime.released import collect, released
 from minijax.runtime.versions import _jax
 
@@ -81,8 +82,9 @@ def place_of(buffer: Any, sharding: Any, aval: Any) -> Any:
 
 
 def is_ours(buffer: Any) -> bool:
-    """Whether minijax made a buffer, and not upstream in the same process on a device of ours."""
-    return isinstance(buffer._sharding, shardings.Sharding)
+    """Whether a buffer is that of an array of minijax, and not of upstream in the same process."""
+    place = buffer._sharding
+    return isinstance(place, shardings.Sharding) and not isinstance(place, LentSharding)
 
 
 def parts_of(buffer: Any) -> list[Any]:

@@ -18,11 +18,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
+from minijax.arrays.array import ArrayImpl, as_array, operand_from_host, scalar_array
 from minijax.arrays.dispatch import Program
 from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.core.trace import eval_trace
+from minijax.runtime.lending import give_back
 from minijax.runtime.released import released
 from minijax.tracebacks import hide_frames
 
@@ -58,6 +59,8 @@ def {name}({parameters}):
         try:
             next(released)
             results = execute({operands}).consume_with_handlers(handlers)
+            if context.lent:
+                give_back(context.lent, {operands}, results)
         except Exception as error:
             refuse({given}, error)
         if many is not None:
@@ -164,13 +167,13 @@ def gather(x: Any, key: list, operands: list, context: Any) -> None:
 
 
 def operand_of(x: Any, context: Any) -> ArrayImpl:
-    """Return a number or a NumPy array on the device; TypeError for anything else."""
+    """Return a number or a NumPy array on the device, for one call; TypeError for anything else."""
     kind = type(x)
     if kind in NUMBERS:
         return scalar_array(x)
     if context.numbers_key is context.key:  # no transfer is guarded
         if kind is np.ndarray:
-            return small_array(x)
+            return operand_from_host(x, context)
         if isinstance(x, np.generic):
             return as_array(x)
     raise TypeError
@@ -178,6 +181,6 @@ def operand_of(x: Any, context: Any) -> ArrayImpl:
 
 _NAMES = {  # the globals of functions made by `cached_call`
     "ArrayImpl": ArrayImpl, "CACHE_MISS_ERRORS": CACHE_MISS_ERRORS, "eval_trace": eval_trace,
-    "hide_frames": hide_frames, "local": local, "new_array": new_array, "operand_of": operand_of,
+    "give_back": give_back, "hide_frames": hide_frames, "local": local, "new_array": new_array, "operand_of": operand_of,
     "refuse": _refuse, "released": released,
 }  # fmt: skip

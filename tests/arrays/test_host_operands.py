@@ -1,0 +1,183 @@
+"""Arrays of the host as operands: small ones are copied into memory that one call after another uses."""
+
+import gc
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.arrays.array import operand_from_host
+from minijax.config import local
+from minijax.runtime.lending import give_back
+
+pytestmark = pytest.mark.both_ends
+
+ROUNDS = 24  # enough for memory to be used again, and for `jit` to generate code for its calls
+DTYPES = [
+    bool, np.int8, np.uint16, np.int32, np.int64, np.float16, np.float32, np.float64, np.complex64,
+    np.complex128, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4, ml_dtypes.uint4,
+]  # fmt: skip
+
+
+def values(dtype, shape=(5, 7), rounds=ROUNDS):
+    """Return arrays of one type, each with other values."""
+    size = int(np.prod(shape))
+    return [((np.arange(size) * 3 + n) % 7).reshape(shape).astype(dtype) for n in range(rounds)]
+
+
+def _doubled(x):
+    return x + x if x.dtype != bool else ~x
+
+
+WAYS = {
+    "jit": lambda: jax.jit(_doubled),
+    "several results": lambda: jax.jit(lambda x: (_doubled(x), {"same": x})),
+    "itself": lambda: jax.jit(lambda x: x),
+    "reshaped": lambda: jax.jit(lambda x: x.reshape(-1)),
+    "compiled": lambda: jax.jit(_doubled),
+    "keyword": lambda: (lambda f: lambda x: f(x=x))(jax.jit(_doubled)),
+    "tree": lambda: (lambda f: lambda x: f({"a": [x, x]}))(
+        jax.jit(lambda t: (t["a"][0], t["a"][1]))
+    ),
+    "donated": lambda: jax.jit(_doubled, donate_argnums=0),
+    "eager": lambda: jnp.transpose,
+    "eager, two": lambda: lambda x: jnp.equal(x, x),
+    "eager, static": lambda: lambda x: jnp.roll(x, 2, axis=1),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("way", WAYS)
+def test_each_call_has_its_own_values(way, dtype):
+    """Results are kept while later calls are made, and the arguments are overwritten after each."""
+    f = WAYS[way]()
+    given = values(dtype)
+    if way == "compiled":
+        f = f.lower(jnp.asarray(given[0])).compile()
+    expected = [jax.tree.map(np.asarray, f(jnp.asarray(x))) for x in given]
+    got = []
+    for x in given:
+        x = x.copy()
+        got.append(f(x))
+        jax.block_until_ready(got[-1])
+        x[...] = 0
+    for one, other in zip(expected, got, strict=True):
+        assert jax.tree.structure(one) == jax.tree.structure(other)
+        for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, np.asarray(b))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: x[::2, ::-1],
+        lambda x: x.T,
+        lambda x: np.asfortranarray(x),
+        lambda x: np.broadcast_to(x[0], (4, 7)),
+        lambda x: x[:0],
+        lambda x: x[0, 0].reshape(()),
+        lambda x: np.frombuffer(bytes(4) + x.tobytes(), x.dtype),
+    ],
+    ids=["strided", "transposed", "fortran", "broadcast", "empty", "scalar", "read-only"],
+)
+def test_any_memory_is_read(made):
+    f = jax.jit(lambda x: x * 2)
+    for x in values(np.float32):
+        x = made(x)
+        np.testing.assert_array_equal(np.asarray(f(x)), x * 2)
+        np.testing.assert_array_equal(np.asarray(jnp.negative(x)), -x)
+
+
+def test_calls_that_are_not_done_keep_their_operands():
+    """Programs with loops run in the background, where they read their operands late."""
+
+    @jax.jit
+    def late(x):
+        y = jax.lax.fori_loop(0, 200, lambda i, m: jnp.tanh(m @ m), jnp.ones((64, 64)))
+        return x + 0 * y[0, 0]
+
+    given = values(np.float32, (8,), 40)
+    got = [late(x) for x in given]
+    for x, y in zip(given, got, strict=True):
+        np.testing.assert_array_equal(np.asarray(y), x)
+
+
+def test_threads_have_their_own_memory():
+    f = jax.jit(lambda x, y: x - y)
+    wrong = []
+
+    def work(n):
+        x = np.full(6, n, np.float32)
+        for k in range(300):
+            out = np.asarray(f(x, np.full(6, k, np.float32)))
+            if not (out == n - k).all():
+                wrong.append((n, k, out))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("callback", ["debug", "pure", "io"])
+def test_callbacks_keep_what_they_saw(callback):
+    seen = []
+
+    def f(x):
+        if callback == "debug":
+            jax.debug.callback(seen.append, x)
+            return x + 1
+        if callback == "pure":
+            return jax.pure_callback(lambda v: seen.append(v) or v, x, x)
+        return jax.experimental.io_callback(lambda v: seen.append(v) or v, x, x)
+
+    f = jax.jit(f)
+    given = values(np.float32, rounds=8)
+    for x in given:
+        f(x)
+    jax.effects_barrier()
+    assert len(seen) == len(given)
+    for x in given:
+        assert any(np.array_equal(np.asarray(v), x) for v in seen)
+
+
+def test_calls_within_a_call_do_not_share_its_memory():
+    """A finalizer may make calls while the operands of another are being gathered."""
+    f = jax.jit(lambda x: x + 1)
+    given = values(np.float32)
+    for x in given:
+        f(x)
+    before = operand_from_host(given[0], local.context)
+    give_back(local.context.lent, [before._buffer], [before._buffer])
+    outer = operand_from_host(given[0], local.context)
+    assert outer is before  # the memory is used again
+    for x in given:
+        np.testing.assert_array_equal(np.asarray(f(x)), x + 1)
+    np.testing.assert_array_equal(np.asarray(outer), given[0])
+
+
+def test_memory_is_counted_as_no_array():
+    f = jax.jit(lambda x: x.sum())
+    given = values(np.float32, (3, 1, 11))
+    for x in given:
+        f(x)
+    gc.collect()
+    assert not [x for x in jax.live_arrays() if x.shape == (3, 1, 11)]
+
+
+def test_errors_leave_nothing_behind():
+    f = jax.jit(lambda x: jnp.log(x))
+    with jax.debug_nans(True):
+        for x in values(np.float32, (3,), 6):
+            with pytest.raises(FloatingPointError):
+                f(x - 100)
+    with pytest.raises(TypeError):
+        f(np.ones(3, np.float32), np.ones(3, np.float32))
+    for x in values(np.float32, (3,)):
+        np.testing.assert_allclose(np.asarray(f(x + 1)), np.log(x + 1), rtol=1e-6)

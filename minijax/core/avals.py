@@ -370,6 +370,7 @@ def _check_unmasked(x: np.ndarray) -> None:
         )
 
 
+_MOST = 2**31  # integers from its negative on and below it are held by every default dtype
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
 
 
@@ -380,6 +381,8 @@ def _scalar_aval_maker(kind: type) -> Callable[[Any], ShapedArray]:
         if aval is None:
             dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
             aval = _scalar_avals[key] = ShapedArray((), dtype, kind is not bool)
+        if kind is int and not -_MOST <= x < _MOST:
+            dtypes.number_as(x, aval.dtype)  # OverflowError if it does not hold it
         return aval
 
     return make

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arguments.calls import NonHashableStatic, non_hashable
-from minijax.arguments.functions import Stage
+from minijax.arguments.functions import Stage, aval_of_argument
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
@@ -316,6 +316,9 @@ class _Calls:
             entry = self.programs.get(full)
         except (TypeError, ValueError):  # something that is no array, or cannot be hashed
             full = None
+        except OverflowError:
+            self._check_numbers(args, kwargs)
+            raise
         if full is None:  # outside of the handler: let `fun` say so, with no other error as context
             return self.fun(*args, **kwargs)
         if entry is None:
@@ -325,6 +328,17 @@ class _Calls:
         program, out_tree = entry
         outs = program(arrays)
         return outs[0] if out_tree is None else out_tree.unflatten(outs)
+
+    def _check_numbers(self, args: tuple, kwargs: dict) -> None:
+        """OverflowError for a number that its dtype does not hold, with the argument's name."""
+        positions, names = self.static_positions, self.static_names
+        given = (
+            tuple([None if place in positions else x for place, x in enumerate(args)]),
+            {name: None if name in names else x for name, x in kwargs.items()},
+        )
+        leaves, tree = tree_util.flatten(given)
+        for index, leaf in enumerate(leaves):
+            aval_of_argument(leaf, self.fun, tree, index, "jit")
 
     def suit_jit(self, args: tuple, kwargs: dict) -> bool:
         """Whether static arguments can be hashed, and the others are arrays or None."""

@@ -28,16 +28,12 @@ __all__ = ["choose_where", "split_alike", "where_arrays"]
 def choose_where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the boolean array `condition` is true, else of `y`."""
     x, y = promote_dtypes(x, y)
-    shapes = np.shape(condition), np.shape(x), np.shape(y)
-    alike = shapes[0] == shapes[1] == shapes[2]
-    shape = shapes[0] if alike else broadcast_shapes(*shapes)
-    where = None if alike else _sharding(shape, condition, x, y)
-    if shapes[0] and shapes[0] != shape:
-        condition = broadcast_to_shape(condition, shape)
-    x, y = _spread(x, shape), _spread(y, shape)
-    if where is not None:
-        condition, x, y = (split_as(a, where) if np.ndim(a) else a for a in (condition, x, y))
-    return select_n_p.bind(condition, y, x)
+    shape = np.shape(condition)
+    if not shape == np.shape(x) == np.shape(y):
+        shape = broadcast_shapes(shape, np.shape(x), np.shape(y))
+        condition = _spread(condition, shape) if np.ndim(condition) else condition
+        condition, x, y = split_alike([condition, _spread(x, shape), _spread(y, shape)])
+    return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
 
 
 def split_alike(arrays: Sequence[Any]) -> list[Any]:
@@ -67,11 +63,7 @@ def _sharding(shape: tuple[int, ...], *arrays: Any) -> Any:
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     if np.shape(x) == shape and hasattr(x, "aval"):
         return x
-    aval = get_aval(x)
-    if not shape:
-        return to_array("where", x)
-    del aval
-    return broadcast_to_shape(x, shape)
+    return broadcast_to_shape(x, shape) if shape else to_array("where", x)
 
 
 @library

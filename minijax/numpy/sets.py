@@ -15,6 +15,7 @@ from minijax.arguments.values import known_value
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax import creation
 from minijax.lax.joining import concatenate_p
 from minijax.lax.sorting import sort_p
@@ -517,6 +518,9 @@ def isin(
     return _isin(element, test_elements, bool(invert), method)
 
 
+_FEW = 32  # elements, with each of which all are compared in less time than a search takes
+
+
 @library(static=("invert", "method"))
 def _isin(element, test_elements, invert, method):
     check_arraylike("isin", element, test_elements)
@@ -525,7 +529,14 @@ def _isin(element, test_elements, invert, method):
     shape = element.aval.shape
     if not others.aval.shape[0]:
         return broadcast_to_shape(np.bool_(invert), shape)
-    if method == "compare_all" or (method == "auto" and dtypes.is_extended(others.aval.dtype)):
+    count = others.aval.shape[0]
+    if method == "auto" and (
+        (isinstance(count, int) and count <= _FEW)
+        or dtypes.is_extended(others.aval.dtype)
+        or any(parts_of(element.aval) + parts_of(others.aval))
+    ):
+        method = "compare_all"
+    if method == "compare_all":
         grown = reshaped(element, (*shape, 1))
         out = reductions.any(equal(grown, others), axis=-1)
     else:

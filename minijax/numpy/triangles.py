@@ -87,7 +87,8 @@ def eye(
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     found = dtypes.check_user_dtype_supported(dtype, "eye")
     if isinstance(k, (int, np.integer)):
-        out = _eye(rows, columns, operator.index(k), found)
+        k = min(max(operator.index(k), -(2**31)), 2**31 - 1)  # beyond, there is no such diagonal
+        out = _eye(rows, columns, k, found)
     elif dtypes.issubdtype(getattr(k, "dtype", bool), np.integer) and np.ndim(k) == 0:
         out = _eye_at(rows, columns, k, found)
     else:

@@ -56,7 +56,6 @@ from minijax.lax.pmap import pmap
 from minijax.lax.shard_map import shard_map
 from minijax.lax.smap import smap
 from minijax.namespace import is_present as _is_present
-from minijax.namespace import shown as _shown
 from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
 from minijax.runtime.mesh import (
@@ -75,6 +74,8 @@ from minijax.runtime.platforms import (
     process_index,
     process_indices,
 )
+from minijax.tracebacks import ended_at_user as _ended_at_user
+from minijax.tracebacks import public as _public
 from minijax.transforms.grad import (
     grad,
     jvp,
@@ -214,8 +215,8 @@ else:
         if name in _LIBRARIES:
             return _importlib.import_module(f"minijax.{name}")
         if name in _FUNCTIONS:
-            return getattr(_importlib.import_module(_FUNCTIONS[name]), name)
+            return _ended_at_user(getattr(_importlib.import_module(_FUNCTIONS[name]), name))
         return _importlib.import_module("minijax.deprecated").moved("minijax", name)
 
 
-__dir__ = _shown(__name__)
+__dir__ = _public(__name__)

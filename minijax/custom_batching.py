@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax import lax, tree_util
 from minijax.features.custom_rules.custom_batching import custom_vmap
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
@@ -35,4 +35,4 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     return wrapped
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

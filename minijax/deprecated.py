@@ -12,6 +12,8 @@ import operator
 import warnings
 from typing import Any
 
+from minijax.namespace import user_stacklevel
+
 __all__ = ["moved", "why_removed"]
 
 _SAME_IN_EXTEND = (
@@ -225,5 +227,5 @@ def moved(module: str, name: str, absent: str | None = None) -> Any:
         said = why_removed(own, name) or absent
         raise AttributeError(said or f"module {module!r} has no attribute {name!r}")
     place, _, attribute = found[0].partition(":")
-    warnings.warn(found[1], DeprecationWarning, stacklevel=3)
+    warnings.warn(found[1], DeprecationWarning, stacklevel=user_stacklevel())
     return operator.attrgetter(attribute or name)(importlib.import_module(place))

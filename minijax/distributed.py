@@ -1,8 +1,8 @@
 """`minijax.distributed`: programs of several processes. Only re-exports."""
 
-from minijax.namespace import shown
 from minijax.runtime.distributed import initialize, is_initialized, shutdown
+from minijax.tracebacks import public
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -15,9 +15,9 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.features.sharding.transfer import as_sharding, put_array
 from minijax.lax.convert import convert_element_type
-from minijax.namespace import shown
 from minijax.runtime import buffers
 from minijax.runtime import sharding as shardings
+from minijax.tracebacks import public
 from minijax.typing import DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
@@ -98,4 +98,4 @@ _NO_METHODS = "The array passed to from_dlpack must have __dlpack__ and __dlpack
 _NOT_COPIED = "copy=False. Set copy=True or copy=None to perform the requested operation."
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

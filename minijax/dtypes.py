@@ -13,7 +13,6 @@ weak categories (`i*`, `f*`, `c*`) that Python scalars and weakly typed arrays b
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -22,7 +21,7 @@ import numpy as np
 
 from minijax.config import ExplicitX64Mode, local
 from minijax.errors import TypePromotionError, float0_error
-from minijax.namespace import shown
+from minijax.namespace import shown, user_stacklevel
 
 if TYPE_CHECKING:  # ml_dtypes has no types
     from numpy import finfo, iinfo
@@ -316,17 +315,9 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
         f"truncated to dtype {narrowed}, because 64-bit mode is off. Turn it on with the setting "
         f"jax_enable_x64 or the environment variable JAX_ENABLE_X64=1, or ask for {narrowed}.",
         UserWarning,
-        stacklevel=_user_stacklevel(),
+        stacklevel=user_stacklevel(),
     )
     return narrowed
-
-
-def _user_stacklevel() -> int:
-    """The `stacklevel` for a warning of the caller that points at the first frame not ours."""
-    level, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "minijax":
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 # The dtype of a value

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from minijax.namespace import user_stacklevel
 from minijax.runtime import cache, platforms, versions
 from minijax.version import __version__, api_level
 
@@ -72,7 +73,9 @@ def _renamed(name: str, function: Callable, example: str) -> Callable:
 
     def call(backend: str | None = None):
         new = function.__name__
-        warnings.warn(f"jax.{name} has been renamed to jax.{new}: use that.", stacklevel=2)
+        warnings.warn(
+            f"jax.{name} has been renamed to jax.{new}: use that.", stacklevel=user_stacklevel()
+        )
         return function(backend)
 
     call.__name__ = call.__qualname__ = name

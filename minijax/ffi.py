@@ -19,9 +19,9 @@ from minijax.interpreters.mlir import (
     stablehlo,
 )
 from minijax.lax.ffi_calls import ffi_call
-from minijax.namespace import shown
 from minijax.runtime import foreign
 from minijax.runtime.foreign import include_dir, pycapsule
+from minijax.tracebacks import public
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
@@ -139,4 +139,4 @@ def ffi_lowering(
     return rule
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

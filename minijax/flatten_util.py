@@ -13,8 +13,8 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
+from minijax.tracebacks import public
 
 __all__ = ["ravel_pytree"]
 
@@ -72,4 +72,4 @@ class _Unravel:
         return self.tree.unflatten(parts)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.config import local
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span",
@@ -137,4 +137,4 @@ def log_compiling(name: str, types: Any, asked: Any) -> None:
     )  # fmt: skip
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -1,7 +1,7 @@
 """The names that a public module shows to `dir` and to tab completion, and those of its functions.
 
 Ground layer: imports the standard library only. A module that is public ends in
-`__dir__ = shown(__name__)`; what else it defines or imports stays importable.
+`__dir__ = shown(__name__)`, or in that of `tracebacks.public` if users call its functions; what else it defines or imports stays importable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["hiding", "is_present", "named", "own_names", "shown", "written_in"]
+__all__ = ["hiding", "is_present", "named", "own_names", "shown", "user_stacklevel", "written_in"]
 
 _F = TypeVar("_F", bound=Callable)
 
@@ -65,3 +65,11 @@ def written_in(fun: Any) -> str:
         fun = fun.func
     home = getattr(fun, "__globals__", {}).get("__name__") or getattr(fun, "__module__", None)
     return home or ""
+
+
+def user_stacklevel() -> int:
+    """Return the `stacklevel` for a warning of the caller that points at the first frame not ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "minijax":
+        level, frame = level + 1, frame.f_back
+    return level

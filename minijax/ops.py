@@ -15,10 +15,10 @@ from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
 from minijax.features.sharding.explicit import split_as
 from minijax.lax.indexing import GatherScatterMode
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
+from minijax.tracebacks import public
 from minijax.typing import ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -215,4 +215,4 @@ def segment_min(
                      unique_indices, bucket_size, mode, out_sharding)  # fmt: skip
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from minijax.namespace import shown
 from minijax.runtime import profiling
 from minijax.runtime.profiling import (
     ProfileData,
@@ -26,6 +25,7 @@ from minijax.runtime.profiling import (
     register_subprocess,
     stop_server,
 )
+from minijax.tracebacks import public
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",
@@ -158,4 +158,4 @@ def save_device_memory_profile(filename: os.PathLike | str, backend: str | None 
     pathlib.Path(filename).write_bytes(device_memory_profile(backend))
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -2,11 +2,11 @@
 
 from minijax.features.references.cells import AbstractRef, Ref
 from minijax.lax.refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
     "swap",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

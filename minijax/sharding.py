@@ -2,7 +2,6 @@
 
 from minijax.features.sharding.explicit import auto_axes, explicit_axes, reshard
 from minijax.features.sharding.types import ManualAxisType
-from minijax.namespace import shown
 from minijax.runtime.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -16,6 +15,7 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.sharding import Sharding, SingleDeviceSharding
+from minijax.tracebacks import public
 
 make_single_device_sharding = SingleDeviceSharding
 
@@ -26,4 +26,4 @@ __all__ = [
     "use_abstract_mesh",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

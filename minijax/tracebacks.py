@@ -10,13 +10,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable
-from types import CodeType, TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
 from minijax.config import local
+from minijax.namespace import shown
 
-__all__ = ["UnfilteredStackTrace", "boundary", "hide_frames", "is_internal", "register_exclusion"]
+__all__ = [
+    "UnfilteredStackTrace",
+    "boundary",
+    "hide_frames",
+    "is_internal",
+    "public",
+    "register_exclusion",
+]
 
 internal_code: dict[CodeType, bool] = {}  # what `is_internal` found
 
@@ -138,3 +147,32 @@ def boundary(fun: _F) -> _F:
             raise
 
     return cast(_F, call)
+
+
+_boundaries: dict[Callable, Callable] = {}
+_CALL = boundary(len).__code__
+
+
+def _ends_at_user(code: CodeType) -> bool:
+    """Whether a function hides frames itself: a boundary, or one that `cached_call` made."""
+    return code is _CALL or "<cached call" in code.co_filename
+
+
+def ended_at_user(value: Any) -> Any:
+    """Return a function that users call so that its errors end at their line; any other value as it is."""
+    if type(value) is not FunctionType or _ends_at_user(value.__code__):
+        return value
+    return _boundaries.get(value) or _boundaries.setdefault(value, boundary(value))
+
+
+def public(module: str) -> Callable[[], list[str]]:
+    """Have errors of the functions in the `__all__` of a module end at the user's line.
+
+    Returns the `__dir__` of the module, as `shown` does. Within the package the functions are called
+    as they were defined, without a further frame.
+    """
+    names = sys.modules[module].__dict__
+    for name in names["__all__"]:
+        if name in names:
+            names[name] = ended_at_user(names[name])
+    return shown(module)

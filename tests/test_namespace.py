@@ -5,6 +5,7 @@ import inspect
 import json
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import types
@@ -37,7 +38,7 @@ ROOT = pathlib.Path(minijax.__file__).parent
 def public_modules():
     """The modules of the package that say what they show, by upstream's names."""
     for path in sorted(ROOT.rglob("*.py")):
-        if "shown(__name__)\n" in path.read_text():
+        if re.search(r"^__dir__ = _?(shown|public)\(__name__\)$", path.read_text(), re.MULTILINE):
             parts = path.relative_to(ROOT).with_suffix("").parts
             yield ".".join(("jax", *parts)).removesuffix(".__init__")
 

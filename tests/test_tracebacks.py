@@ -1,5 +1,8 @@
 """What a user sees of an error: their own lines, and few of the library's."""
 
+import functools
+import importlib
+import inspect
 import os
 import traceback
 
@@ -9,6 +12,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.config import override
+from tests.test_namespace import MODULES
 
 pytestmark = pytest.mark.both_ends
 
@@ -144,3 +148,79 @@ def test_concatenate_of_two_arrays_wants_a_list():
         ValueError, match=r"^Zero-dimensional arrays cannot be concat.*\(\[a, b\]\)"
     ):
         jnp.concatenate(jnp.ones(3), jnp.ones(3))
+
+
+# Modules whose functions the library itself calls on its hot paths, and those that change the process.
+OTHERWISE = {
+    "jax.dtypes", "jax.tree", "jax.tree_util", "jax.profiler", "jax.distributed",
+    "jax.experimental.compilation_cache.compilation_cache", "jax.experimental.multihost_utils",
+}  # fmt: skip
+
+
+class NoArray:
+    """An argument that no function takes."""
+
+
+def functions(module):
+    for name in sorted(module.__all__):
+        value = getattr(module, name)
+        if isinstance(value, (type, functools.partial)) or not callable(value):
+            continue
+        if "register" in name:  # takes any function, and keeps it
+            continue
+        try:
+            parameters = inspect.signature(value).parameters.values()
+        except (TypeError, ValueError):
+            continue
+        count = sum(p.default is p.empty and p.kind in (0, 1) for p in parameters)
+        if count:
+            yield name, value, count
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted({*MODULES} - OTHERWISE))
+def test_errors_of_public_functions_end_at_the_users_line(name, capsys):
+    """Each function with arguments of no use: no frame of the library follows the user's."""
+    module = importlib.import_module(f"mini{name}")
+    if "public(__name__)" not in inspect.getsource(module):
+        pytest.skip("its functions are for libraries")
+    found = []
+    for called, function, count in functions(module):
+        for argument in (NoArray(), "a", 1):
+            try:
+                function(*[argument] * count)
+            except Exception as error:
+                frames = traceback.extract_tb(error.__traceback__)
+                found += [
+                    f"{called}: {f.filename}:{f.lineno}"
+                    for f in frames
+                    if f.filename.startswith(HOME)
+                ]
+    assert not found
+
+
+OBJECTS = {
+    "map": lambda: minijax.tree.map(lambda *x: x, [1], [1, 2]),
+    "map_with_path": lambda: minijax.tree.map_with_path(lambda *x: x, [1], {"a": 2}),
+    "add": lambda: jnp.add(1, "a"),
+    "add.reduce": lambda: jnp.add.reduce("a"),
+    "add.at": lambda: jnp.add.at(X, "a", 1, inplace=False),
+    "add.outer": lambda: jnp.add.outer("a", 1),
+    "out=": lambda: jnp.add(1, 2, out=X),
+    "vectorize": lambda: jnp.vectorize(lambda x: x + "a")(X),
+    "view": lambda: jnp.asarray(X).view("foo"),
+    "format": lambda: format(jnp.asarray(X), "d"),
+    "item": lambda: jnp.asarray(X).__setitem__(0, 1),
+    "r_": lambda: jnp.r_["a":1],
+    "c_": lambda: jnp.c_["a"],
+    "mgrid": lambda: jnp.mgrid["a":1],
+    "iter": lambda: iter(jnp.float32(1)),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_errors_of_objects_end_at_the_users_line(name):
+    with pytest.raises((TypeError, ValueError, NotImplementedError)) as caught:
+        OBJECTS[name]()
+    files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert not [file for file in files if file.startswith(HOME)]

@@ -9,6 +9,7 @@ from typing import Any
 from minijax import tree_util
 from minijax.arguments.functions import fun_name, resolve_static
 from minijax.core.trace import Tracer
+from minijax.namespace import user_stacklevel
 from minijax.runtime import platforms
 
 __all__ = ["ArgumentMarks", "Call", "NonHashableStatic", "Static", "chosen_device", "non_hashable"]
@@ -171,7 +172,7 @@ def chosen_device(device: Any, backend: str | None, in_shardings: Any, out_shard
             "backend and device argument on jit is deprecated. Put the operands on a device with "
             "jax.device_put, or give in_shardings.",
             DeprecationWarning,
-            stacklevel=4,
+            stacklevel=user_stacklevel(),
         )
     if device is None and backend is not None:
         return platforms.backend(backend).local_devices()[0]

@@ -10,11 +10,11 @@ from minijax.lax.debug_callbacks import debug_callback as callback
 from minijax.lax.debug_callbacks import debug_log as log
 from minijax.lax.debug_callbacks import debug_print as print
 from minijax.lax.debug_callbacks import inspect_array_sharding
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log",
     "print", "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

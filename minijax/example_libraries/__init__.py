@@ -1,7 +1,7 @@
 """`minijax.example_libraries`: small libraries that older programs use."""
 
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__: list[str] = []
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

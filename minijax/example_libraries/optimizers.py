@@ -16,7 +16,7 @@ from minijax import numpy as jnp
 from minijax import tree_util
 from minijax.core.array import Array
 from minijax.errors import check_arguments_of
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "Array", "JoinPoint", "Optimizer", "OptimizerState", "Schedule", "adagrad", "adam", "adamax",
@@ -344,4 +344,4 @@ def sm3(step_size: Any, momentum: float = 0.9) -> tuple:
 
 
 check_arguments_of(globals())
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -16,7 +16,6 @@ from minijax import numpy as jnp
 from minijax.arguments.functions import check_at_most
 from minijax.errors import check_arguments_of
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
-from minijax.namespace import shown
 from minijax.nn import (
     elu,
     gelu,
@@ -30,6 +29,7 @@ from minijax.nn import (
     standardize,
 )
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
+from minijax.tracebacks import public
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
@@ -327,4 +327,4 @@ def shape_dependent(make_layer: Callable) -> Layer:
 
 
 check_arguments_of(globals())
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -6,7 +6,7 @@ Its modules are loaded when first asked for.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
-from minijax.namespace import shown
+from minijax.tracebacks import ended_at_user, public
 
 __all__ = ["EArray", "compilation_cache", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 
@@ -29,8 +29,8 @@ else:
         if name in _MODULES:
             return _import_module(f"minijax.experimental.{name}")
         if name in _NAMES:
-            return getattr(_import_module(_NAMES[name]), name)
+            return ended_at_user(getattr(_import_module(_NAMES[name]), name))
         raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

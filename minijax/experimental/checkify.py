@@ -31,8 +31,8 @@ from minijax.lax.control_flow.loops import while_p
 from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.shard_map import shard_map as lax_shard_map
 from minijax.lax.shard_map import shard_map_p
-from minijax.namespace import shown
 from minijax.runtime.mesh import PartitionSpec
+from minijax.tracebacks import public
 from minijax.transforms.tracing import trace_function
 from minijax.typing import ArrayLike
 
@@ -547,4 +547,4 @@ def checkify(
     return checked
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -18,13 +18,11 @@ from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.features.sharding.transfer import device_put
 from minijax.features.stages.struct import ShapeDtypeStruct
-from minijax.namespace import shown
 from minijax.runtime import platforms
 from minijax.runtime.mesh import Mesh
+from minijax.tracebacks import public
 
 __all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]
-
-__dir__ = shown(__name__)
 
 
 def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
@@ -163,3 +161,6 @@ def _method(wrapper: Any, name: str, method: Callable) -> _Function:
         return getattr(wrapper._there(), name)(*args, **kwargs)
 
     return _Function(call)
+
+
+__dir__ = public(__name__)

@@ -10,11 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from minijax.lax.ffi_calls import ffi_call
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = ["control_dep", "schedule"]
-
-__dir__ = shown(__name__)
 
 
 def control_dep(src: Any, dst: Any) -> Any:
@@ -26,3 +24,6 @@ def schedule(ops: Sequence[Any]) -> None:
     """Have what makes these arrays run in the order in which they are given."""
     for src, dst in pairwise(ops):
         control_dep(src, dst)
+
+
+__dir__ = public(__name__)

@@ -2,11 +2,11 @@
 
 from minijax.lax.custom_partitioning import custom_partitioning, custom_partitioning_p
 from minijax.lax.sharding_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "ArrayMapping", "BATCHING", "CompoundFactor", "SdyShardingRule", "custom_partitioning",
     "custom_partitioning_p",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

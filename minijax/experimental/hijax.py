@@ -26,7 +26,7 @@ from minijax.features.references.cells import AbstractRef
 from minijax.features.vmappable import MappingSpec  # noqa: F401  not shown, as upstream's is not
 from minijax.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
 from minijax.lax.ref_views import RefView as TransformedRef
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType",
@@ -35,4 +35,4 @@ __all__ = [
     "register_hitype",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

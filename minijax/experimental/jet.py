@@ -17,7 +17,7 @@ from minijax import numpy as jnp
 from minijax.arguments.functions import check_at_most
 from minijax.core.avals import is_array_type
 from minijax.dtypes import float0
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.grad import jvp
 
 __all__ = ["fact", "jet"]
@@ -113,4 +113,4 @@ def _term(derivative: Any, value: Any, scale: float) -> Any:
     return derivative if scale == 1 else jnp.multiply(derivative, scale)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -9,8 +9,8 @@ import numpy as np
 from minijax import tree_util
 from minijax.core.array import Array
 from minijax.features.sharding.memory_layouts import check_layout, layout_constraint_p
-from minijax.namespace import shown
 from minijax.runtime.layouts import Format, Layout
+from minijax.tracebacks import public
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
@@ -47,4 +47,4 @@ def _constrained(x: Any, layout: Layout) -> Any:
     return layout_constraint_p.bind(x, layout=layout)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

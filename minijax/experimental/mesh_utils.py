@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.namespace import shown
 from minijax.runtime import platforms
+from minijax.tracebacks import public
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]
 
@@ -86,4 +86,4 @@ def create_hybrid_device_mesh(
     return np.block(blocks.reshape(tuple(dcn_mesh_shape)).tolist())
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

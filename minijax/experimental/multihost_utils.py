@@ -16,12 +16,12 @@ from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.features.sharding.assembling import make_array_from_process_local_data
 from minijax.features.sharding.transfer import device_put
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
 from minijax.runtime import platforms
 from minijax.runtime.distributed import state
 from minijax.runtime.mesh import Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, replicated
+from minijax.tracebacks import public
 from minijax.transforms.jit import jit
 
 __all__ = [
@@ -185,4 +185,4 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

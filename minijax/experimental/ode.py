@@ -26,7 +26,7 @@ from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.flatten_util import ravel_pytree
 from minijax.lax.casts import varying_alike
 from minijax.lax.control_flow.common import program_of
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import jit
 
@@ -270,4 +270,4 @@ def odeint(
     return _odeint(equation, rtol, atol, mxstep, hmax, *operands)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

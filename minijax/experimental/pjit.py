@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minijax.deprecated import moved
-from minijax.namespace import shown
+from minijax.tracebacks import ended_at_user, public
 from minijax.transforms.jit import jit
 
 __all__ = ["pjit"]
-
-__dir__ = shown(__name__)
 
 
 def pjit(
@@ -46,7 +44,10 @@ def pjit(
 
 
 if not TYPE_CHECKING:
-    _pjit = globals().pop("pjit")  # asked for by its name, it warns
+    _pjit = ended_at_user(globals().pop("pjit"))  # asked for by its name, it warns
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)
+
+
+__dir__ = public(__name__)

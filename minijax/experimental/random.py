@@ -19,11 +19,9 @@ from minijax.core.trace import current, eval_trace
 from minijax.features.queries import is_ref
 from minijax.features.references.cells import Ref
 from minijax.lax.refs import new_ref
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
-
-__dir__ = shown(__name__)
 
 Size = int | Sequence[int] | None
 
@@ -112,3 +110,6 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
             )
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     return StatefulPRNG(random.key(seed, impl=impl), new_ref(0))
+
+
+__dir__ = public(__name__)

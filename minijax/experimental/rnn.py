@@ -19,16 +19,14 @@ from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.lax.control_flow import scan
 from minijax.lax.precision import PrecisionLike
-from minijax.namespace import shown
 from minijax.nn import sigmoid
 from minijax.numpy.promotion import check_arraylike
+from minijax.tracebacks import public
 
 __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates",
     "unpack_lstm_weights",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 Weights = dict[int, Array]
 
@@ -172,3 +170,6 @@ def lstm(
         x, h_0, c_0, *parts, seq_lengths, input_size, hidden_size, num_layers, dropout,
         bidirectional,
     )  # fmt: skip
+
+
+__dir__ = public(__name__)

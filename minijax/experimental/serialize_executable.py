@@ -13,12 +13,10 @@ from minijax.arrays.dispatch import Lowered as LoweredProgram
 from minijax.arrays.dispatch import Program
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.features.stages.stages import Compiled
-from minijax.namespace import shown
 from minijax.runtime import partitioners, platforms, saved
+from minijax.tracebacks import public
 
 __all__ = ["deserialize_and_load", "serialize"]
-
-__dir__ = shown(__name__)
 
 # What is not written: what is made anew, and what belongs to the process.
 _NOT_OF_SPEC = {"closed", "consts", "in_tree", "out_tree", "signatures"}
@@ -105,3 +103,6 @@ def deserialize_and_load(
     compiled = Compiled(spec, Program(lowered, executable))
     compiled._payload = about["executable"]  # XLA does not write in full what it has read
     return compiled
+
+
+__dir__ = public(__name__)

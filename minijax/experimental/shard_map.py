@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.deprecated import moved
 from minijax.lax.shard_map import shard_map as _by_name
-from minijax.namespace import shown
+from minijax.tracebacks import ended_at_user, public
 
 __all__ = ["shard_map"]
-
-__dir__ = shown(__name__)
 
 
 def shard_map(
@@ -22,7 +20,10 @@ def shard_map(
 
 
 if not TYPE_CHECKING:
-    _shard_map = globals().pop("shard_map")  # asked for by its name, it warns
+    _shard_map = ended_at_user(globals().pop("shard_map"))  # asked for by its name, it warns
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)
+
+
+__dir__ = public(__name__)

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.experimental.mesh_utils import create_device_mesh
-from minijax.namespace import shown
 from minijax.runtime import platforms, topologies
 from minijax.runtime.mesh import Mesh
+from minijax.tracebacks import public
 
 __all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
-
-__dir__ = shown(__name__)
 
 
 class TopologyDescription:
@@ -53,3 +51,6 @@ def make_mesh(
         mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes
     )
     return Mesh(devices, axis_names)
+
+
+__dir__ = public(__name__)

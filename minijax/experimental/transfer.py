@@ -14,12 +14,10 @@ from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.dispatch import moved
 from minijax.core.avals import ShapedArray
 from minijax.features.stages.struct import ShapeDtypeStruct
-from minijax.namespace import shown
 from minijax.runtime import transfer
+from minijax.tracebacks import public
 
 __all__ = ["TransferConnection", "TransferServer", "start_transfer_server"]
-
-__dir__ = shown(__name__)
 
 
 class TransferConnection:
@@ -80,3 +78,6 @@ def start_transfer_server(
         supports_pinned_allocator=supports_pinned_allocator, use_raw_buffers=use_raw_buffers,
     )  # fmt: skip
     return TransferServer(server, client)
+
+
+__dir__ = public(__name__)

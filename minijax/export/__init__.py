@@ -19,7 +19,7 @@ from minijax.export.trees import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
@@ -28,4 +28,4 @@ __all__ = [
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

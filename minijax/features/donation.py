@@ -10,6 +10,7 @@ from typing import Any
 from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
+from minijax.namespace import user_stacklevel
 from minijax.runtime.layouts import Layout
 
 __all__ = ["donations"]
@@ -62,7 +63,7 @@ def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
             f"Some donated buffers were not usable: {shown}. No result has the same shape, dtype, "
             "memory kind and sharding, so their memory cannot be used again; leave them out of "
             "donate_argnums.",
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
     return attributes
 

@@ -437,7 +437,7 @@ from minijax.lax.windows import (
     reduce_window_p,
     reduce_window_sum_p,
 )
-from minijax.namespace import shown
+from minijax.tracebacks import ended_at_user, public
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset",
@@ -531,9 +531,10 @@ else:
         if name == "linalg":
             return _importlib.import_module("minijax.lax.linalg")
         if name in _LATER:
-            value = globals()[name] = getattr(_importlib.import_module(_LATER[name]), name)
+            value = getattr(_importlib.import_module(_LATER[name]), name)
+            globals()[name] = value = ended_at_user(value)
             return value
         return _moved(__name__, name)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -20,6 +20,7 @@ from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.unreduced import first, refused
 from minijax.lax.rules import FLOAT, broadcasting_batch, elementwise, linear, zero_derivative
 from minijax.lowering.module import Value
+from minijax.namespace import user_stacklevel
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.typing import ArrayLike, DTypeLike
@@ -178,7 +179,7 @@ def warn_if_complex(old: Any, new: Any) -> None:
         warnings.warn(
             "Casting complex values to real discards the imaginary part: take the real part first.",
             np.exceptions.ComplexWarning,
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
 
 

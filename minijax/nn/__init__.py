@@ -3,7 +3,6 @@
 `minijax.nn.initializers` makes initial weights.
 """
 
-from minijax.namespace import shown
 from minijax.nn import initializers
 from minijax.nn.activations import (
     celu,
@@ -42,6 +41,7 @@ from minijax.nn.normalizing import (
 )
 from minijax.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
 from minijax.numpy import tanh
+from minijax.tracebacks import public
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu",
@@ -52,4 +52,4 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

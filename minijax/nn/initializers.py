@@ -15,7 +15,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.sharding.explicit import split_as
 from minijax.lax.shapes import items_of
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -412,4 +412,4 @@ def delta_orthogonal(
     return init
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -22,6 +22,7 @@ from minijax.core.avals import get_aval
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.features.queries import is_dim
+from minijax.namespace import user_stacklevel
 from minijax.numpy.promotion import (
     axes_of,
     axis_of,
@@ -271,7 +272,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: Any = -
             f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}. Convert it with "
             ".astype(int).",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
     return _one_hot(x, size, dtype=dtype, axis=axis)
 

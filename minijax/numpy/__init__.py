@@ -14,7 +14,7 @@ import numpy as _np
 from minijax.core.array import Array as ndarray
 from minijax.deprecated import moved as _moved
 from minijax.dtypes import finfo, iinfo, isdtype, promote_types, result_type
-from minijax.namespace import own_names, shown
+from minijax.namespace import own_names
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
 from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
@@ -450,6 +450,7 @@ from minijax.numpy.ufuncs import (
     trunc,
 )
 from minijax.numpy.vectorizing import apply_along_axis, apply_over_axes, vectorize
+from minijax.tracebacks import ended_at_user, public
 
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin",
@@ -538,9 +539,9 @@ else:
             return _moved(__name__, name)
         module = importlib.import_module(place)
         found = module if place.endswith("." + name) else getattr(module, name)
-        globals()[name] = found
+        globals()[name] = found = ended_at_user(found)
         return found
 
 
 own_names(__name__)
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -40,7 +40,7 @@ from minijax.numpy import (
     ufuncs,
 )
 from minijax.numpy.promotion import converted, is_arraylike
-from minijax.tracebacks import hide_frames
+from minijax.tracebacks import boundary, hide_frames
 
 __all__ = ["install"]
 
@@ -169,6 +169,7 @@ def _at(self):
     return slots.ref_member(self, "at") if is_ref(self.aval) else indexing.IndexHelper(self)
 
 
+@boundary
 def _setitem(self, index, value):
     if is_ref(self.aval):
         return slots.ref_set(self, index, value)
@@ -194,6 +195,7 @@ def _shown_index(index: Any) -> str:
     return text if len(text) <= 30 else "idx"
 
 
+@boundary
 def _iter(self):
     if not self.ndim:
         raise TypeError("iteration over a 0-d array: use x[None], or x.item() for its value")
@@ -321,6 +323,7 @@ def _round(self, ndigits=None):
     return ufuncs.round(self, ndigits)
 
 
+@boundary
 def _view(self, dtype=None, type=None):
     """Read the bits of the array as another dtype.
 

@@ -30,6 +30,7 @@ from minijax.lax.compare import ne_p
 from minijax.lax.convert import convert_element_type, copy_p, to_dtype
 from minijax.lax.joining import stack_p
 from minijax.lax.shapes import MOST_AXES
+from minijax.namespace import user_stacklevel
 from minijax.numpy.promotion import (
     as_dtype,
     broadcast_to_shape,
@@ -366,7 +367,7 @@ def astype(
             "Casting from complex to real dtypes discards the imaginary part, and will be an error "
             "in future: take x.real.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
     return placed(_astype(x, dtype), device)
 

@@ -20,13 +20,13 @@ from minijax.lax import fft as lax_fft
 from minijax.lax.fft import FftType
 from minijax.lax.shapes import items_of
 from minijax.lax.slicing import pad_p, slice_p
-from minijax.namespace import shown
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import axis_of, cast, check_arraylike, converted, to_array
 from minijax.numpy.shapes import moveaxis, roll
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
+from minijax.tracebacks import public
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = [
@@ -540,4 +540,4 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     return _shift("ifftshift", x, axes, lambda size: -(size // 2))
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -26,6 +26,7 @@ from minijax.numpy.ranges import (
     linspace,
 )
 from minijax.numpy.shapes import broadcast_to, expanded, ravel
+from minijax.tracebacks import boundary
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["c_", "index_exp", "indices", "ix_", "meshgrid", "mgrid", "ogrid", "r_", "s_"]
@@ -164,6 +165,7 @@ class _Grid:
     def __init__(self, name: str, sparse: bool) -> None:
         self.name, self._sparse = name, sparse
 
+    @boundary
     @promoting_freely()
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
@@ -203,6 +205,7 @@ class _AxisJoiner:
     def __init__(self, name: str, axis: int, ndmin: int, trans1d: int) -> None:
         self.name, self._default = name, (axis, ndmin, trans1d)
 
+    @boundary
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self._default
@@ -264,6 +267,7 @@ class _IndexExpression:
     def __init__(self, always_tuple: bool) -> None:
         self._always_tuple = always_tuple
 
+    @boundary
     def __getitem__(self, item: Any) -> Any:
         return (item,) if self._always_tuple and not isinstance(item, tuple) else item
 

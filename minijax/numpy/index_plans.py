@@ -36,6 +36,7 @@ from minijax.lax.index_numbers import (
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import broadcast_shapes, expand_dims, rev_p, squeeze_p
 from minijax.lax.slicing import slice_p
+from minijax.namespace import user_stacklevel
 from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, check_reach
 from minijax.transforms.primitives import full_like_aval, to_shape
 
@@ -546,5 +547,5 @@ def warn_of_loss(x: Any, y: Any) -> None:
             f"to dtype={dtype} with jax_numpy_dtype_promotion={mode}. Convert it with "
             f".astype({str(dtype)!r}): in future this will be an error.",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=user_stacklevel(),
         )

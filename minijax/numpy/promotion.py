@@ -28,6 +28,7 @@ from minijax.features.sharding.types import explicit_of
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.creation import varying_as
 from minijax.lax.shapes import MOST_AXES, items_of
+from minijax.namespace import user_stacklevel
 from minijax.transforms.primitives import full_like_aval, to_shape
 
 __all__ = [
@@ -326,7 +327,7 @@ def _rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     warnings.warn(
         f"Following NumPy automatic rank promotion for {name} on shapes {listed}. Add the axes "
         "with x[None, ...], or set jax_numpy_rank_promotion to 'allow'.",
-        stacklevel=4,
+        stacklevel=user_stacklevel(),
     )
 
 

@@ -22,6 +22,7 @@ from minijax.features.sharding.explicit import split_as
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import MOST_AXES, items_of, reshape_p, rev_p, size_of, squeeze_p, tile_p
+from minijax.namespace import user_stacklevel
 from minijax.numpy.promotion import (
     IncompatibleShapes,
     axes_of,
@@ -102,7 +103,7 @@ def _shape_of(name: str, a: Any) -> tuple[int, ...]:
             f"jnp.{name} of a {type(a).__name__} will be an error in future, as of all functions: "
             "convert it with minijax.numpy.asarray(...), or use NumPy's function.",
             DeprecationWarning,
-            stacklevel=3,
+            stacklevel=user_stacklevel(),
         )
     return tuple(np.shape(a))
 

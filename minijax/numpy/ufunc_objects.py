@@ -34,6 +34,7 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, moveaxis, reshaped
 from minijax.numpy.taking import take
 from minijax.numpy.vectorizing import vectorize
+from minijax.tracebacks import boundary, hide_frames
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -102,9 +103,13 @@ class ufunc:
         )
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
-        if out is not None or where is not None:
-            self._refuse("out" if out is not None else "where")
-        return self._call(*args)
+        try:
+            if out is not None or where is not None:
+                self._refuse("out" if out is not None else "where")
+            return self._call(*args)
+        except Exception as error:  # as of a `boundary`, of which no frame is paid for here
+            hide_frames(error)
+            raise
 
     def _dtype_of(self, *args: Any) -> Any:
         """The dtype of the result for elements of these arrays."""
@@ -122,6 +127,7 @@ class ufunc:
         if self.nout != 1:
             raise ValueError(f"{method} only supported for functions returning a single value.")
 
+    @boundary
     def reduce(
         self,
         a: Any,
@@ -223,6 +229,7 @@ class ufunc:
 
         return scan(step, start, rows if mask is None else (rows, mask))[0]
 
+    @boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Accumulate the results of the function along an axis.
 
@@ -271,6 +278,7 @@ class ufunc:
         out = joined("accumulate", [expanded(rows[0], (0,)), rest], 0)
         return moveaxis(out, 0, axis)
 
+    @boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
         """Return a copy of an array with the function applied to elements at indices.
 
@@ -315,6 +323,7 @@ class ufunc:
         ]
         return reshaped(scan(step, flat, rows)[0], a.shape)
 
+    @boundary
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
@@ -377,6 +386,7 @@ class ufunc:
         result, _ = scan(step, start, (to_array("", places), rows))
         return moveaxis(result, 0, axis)
 
+    @boundary
     def outer(self, A: Any, B: Any, /) -> Array:
         """Apply the function to all pairs of elements of two arrays.
 

@@ -21,6 +21,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import expand_dims
+from minijax.tracebacks import boundary
 from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike
 
@@ -75,6 +76,7 @@ def vectorize(
     if any(isinstance(item, int) and item < 0 for item in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
 
+    @boundary
     @functools.wraps(pyfunc)
     def wrapped(*args, **kwargs):
         error_context = (

@@ -6,7 +6,6 @@ with uint32 words (`PRNGKey`) as well.
 """
 
 from minijax.lax.random_gamma import random_gamma_p
-from minijax.namespace import shown
 from minijax.random.choosing import categorical, choice, permutation
 from minijax.random.continuous import (
     cauchy,
@@ -51,6 +50,7 @@ from minijax.random.keys import (
 )
 from minijax.random.matrices import multivariate_normal, orthogonal
 from minijax.random.uniforms import bernoulli, rademacher, randint, uniform
+from minijax.tracebacks import public
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
@@ -62,4 +62,4 @@ __all__ = [
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -33,7 +33,7 @@ from minijax.lax.prng import (
     resolve_prng,
 )
 from minijax.lax.shapes import as_value, canonical_shape, size_of
-from minijax.namespace import is_present
+from minijax.namespace import is_present, user_stacklevel
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.typing import ArrayLike, DTypeLike
@@ -65,7 +65,7 @@ def as_keys(keys: Any) -> tuple[Any, bool]:
         )
         if settings.legacy_prng_key == "error":
             raise ValueError(message)
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warnings.warn(message, UserWarning, stacklevel=user_stacklevel())
     if not (hasattr(keys, "dtype") or isinstance(keys, (str, bool, int, float, complex))):
         raise TypeError(f"unexpected PRNG key type {type(keys)}. Make one with random.key(seed).")
     if settings.enable_custom_prng:
@@ -73,7 +73,7 @@ def as_keys(keys: Any) -> tuple[Any, bool]:
             "Raw arrays as random keys to jax.random functions are deprecated. Assuming valid "
             f"{settings.default_prng_impl} key for now.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
         return wrapped(keys, resolve_prng(None)), False
     return wrapped(keys, resolve_prng(None)), True

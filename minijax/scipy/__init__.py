@@ -3,7 +3,7 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "sparse",
@@ -39,4 +39,4 @@ else:
         raise AttributeError(f"module 'minijax.scipy' has no attribute {name!r}")
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

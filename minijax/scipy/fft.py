@@ -10,7 +10,6 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.features.library import library
 from minijax.lax.shapes import items_of
-from minijax.namespace import shown
 from minijax.numpy import fft, ufuncs
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.promotion import (
@@ -21,6 +20,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import flip, moveaxis
+from minijax.tracebacks import public
 from minijax.typing import Array
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -208,4 +208,4 @@ def idctn(
     return _along_several("idctn", x, type, s, axes, norm, False)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -1,8 +1,8 @@
 """`minijax.scipy.integrate`. Only re-exports."""
 
-from minijax.namespace import shown
 from minijax.numpy import trapezoid
+from minijax.tracebacks import public
 
 __all__ = ["trapezoid"]
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

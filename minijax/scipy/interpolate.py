@@ -10,8 +10,8 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
+from minijax.tracebacks import public
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -148,4 +148,4 @@ def _nearest(values: Any, cells: list) -> Any:
     return values[tuple([jnp.where(part <= 0.5, place, place + 1) for place, part in cells])]
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -12,8 +12,8 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike, check_ranks
+from minijax.tracebacks import public
 from minijax.typing import ArrayLike
 
 __all__ = ["map_coordinates"]
@@ -125,4 +125,4 @@ def _corners(place: Any, order: int) -> list[tuple[Any, Any]]:
     return [(index, 1 - upper), (index + 1, upper)]
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.grad import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
@@ -295,4 +295,4 @@ def _between(p: _Search) -> Any:
     return p.low + width * jnp.where(usable, part, 0.5)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

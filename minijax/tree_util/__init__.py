@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from jaxlib import _jax
 
 from minijax.namespace import shown
+from minijax.tracebacks import hide_frames
 from minijax.tree_util.differences import Difference, call_differences, differences
 from minijax.tree_util.nodes import (
     DictKey,
@@ -233,7 +234,11 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf = No
     leaves, treedef = _flattened(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])
-    columns = _columns("tree_map", tree, treedef, rest)
+    try:
+        columns = _columns("tree_map", tree, treedef, rest)
+    except Exception as error:  # as of a `boundary`, of which no frame is paid for here
+        hide_frames(error)
+        raise
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns, strict=True)])
 
 
@@ -259,7 +264,11 @@ def tree_map_with_path(
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     if not rest:
         return treedef.unflatten([f(path, x) for path, x in pairs])
-    columns = _columns("tree_map_with_path", tree, treedef, rest)
+    try:
+        columns = _columns("tree_map_with_path", tree, treedef, rest)
+    except Exception as error:  # as of a `boundary`, of which no frame is paid for here
+        hide_frames(error)
+        raise
     return treedef.unflatten([f(*kv, *xs) for kv, *xs in zip(pairs, *columns, strict=True)])
 
 

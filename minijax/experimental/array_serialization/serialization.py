@@ -21,17 +21,15 @@ from minijax.experimental.array_serialization.tensorstore_impl import (
     run_deserialization,
     run_serialization,
 )
-from minijax.namespace import shown
 from minijax.runtime.distributed import state
 from minijax.runtime.platforms import process_count, process_index
+from minijax.tracebacks import public
 
 __all__ = [
     "AsyncManager", "BarrierTimeoutError", "GlobalAsyncCheckpointManager",
     "GlobalAsyncCheckpointManagerBase", "async_deserialize", "async_serialize",
     "get_tensorstore_spec", "is_remote_storage", "run_deserialization", "run_serialization",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 _numbers = itertools.count()  # of checkpoints: the same in all processes
 
@@ -173,3 +171,6 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         """Read arrays from the files at these paths."""
         specs = list(map(get_tensorstore_spec, paths))
         return self.deserialize(shardings, specs, global_shapes, dtypes, concurrent_gb)
+
+
+__dir__ = public(__name__)

@@ -19,15 +19,13 @@ from minijax.arrays.array import ArrayImpl
 from minijax.features.sharding.assembling import make_array_from_single_device_arrays
 from minijax.features.sharding.transfer import device_put
 from minijax.features.stages.struct import ShapeDtypeStruct
-from minijax.namespace import shown
 from minijax.runtime.layouts import Format, sharding_in
 from minijax.runtime.platforms import process_index
 from minijax.runtime.sharding import single_device
+from minijax.tracebacks import public
 from minijax.typing import Array
 
 __all__ = ["async_deserialize", "async_serialize", "get_tensorstore_spec"]
-
-__dir__ = shown(__name__)
 
 _REMOTE = {"gs://": "gcs", "s3://": "s3"}
 _contexts: list[Any] = []
@@ -230,3 +228,6 @@ def run_deserialization(
         )
 
     return list(asyncio.run(run()))
+
+
+__dir__ = public(__name__)

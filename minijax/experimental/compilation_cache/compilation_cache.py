@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from minijax.config import config
-from minijax.namespace import shown
 from minijax.runtime import cache
+from minijax.tracebacks import public
 
 __all__ = ["reset_cache", "set_cache_dir"]
 
@@ -24,4 +24,4 @@ def reset_cache() -> None:
     cache.reset_cache()
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -21,9 +21,9 @@ from minijax.core.primitive import Primitive, RuleColumn
 from minijax.features.source_info import NameStack
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.lax.shard_map import shard_map, shard_map_p
-from minijax.namespace import shown
 from minijax.runtime.mesh import AbstractMesh, Mesh
 from minijax.runtime.named_sharding import NamedSharding
+from minijax.tracebacks import public
 from minijax.transforms.grad import vjp
 from minijax.transforms.tracing import trace_function
 
@@ -31,8 +31,6 @@ __all__ = [
     "RooflineResult", "RooflineRuleContext", "RooflineShape", "register_roofline",
     "register_standard_roofline", "roofline", "roofline_and_grad",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 _log = logging.getLogger("minijax")
 
@@ -314,3 +312,6 @@ def roofline_and_grad(
         return types, cost, _walk(backward, mesh, pins)
 
     return wrapped
+
+
+__dir__ = public(__name__)

@@ -86,7 +86,7 @@ from minijax.experimental.sparse.csr import (
 )
 from minijax.experimental.sparse.random import random_bcoo
 from minijax.experimental.sparse.transform import SparseTracer, sparsify
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse",
@@ -108,4 +108,4 @@ __all__ = [
     "value_and_grad",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -18,13 +18,11 @@ from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.jacobian import jacfwd as dense_jacfwd
 from minijax.jacobian import jacrev as dense_jacrev
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.grad import grad as dense_grad
 from minijax.transforms.grad import value_and_grad as dense_value_and_grad
 
 __all__ = ["grad", "is_sparse", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
-
-__dir__ = shown(__name__)
 
 
 def is_sparse(x: Any) -> bool:
@@ -164,3 +162,6 @@ def jacrev(
 
 
 jacobian = jacrev
+
+
+__dir__ = public(__name__)

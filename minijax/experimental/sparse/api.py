@@ -14,12 +14,10 @@ from minijax.experimental.sparse.bcsr import BCSR
 from minijax.experimental.sparse.coo import COO
 from minijax.experimental.sparse.csr import CSC, CSR
 from minijax.lax.sparse.todense import todense_p
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.typing import DTypeLike
 
 __all__ = ["empty", "eye", "todense", "todense_p"]
-
-__dir__ = shown(__name__)
 
 
 def todense(arr: JAXSparse | Array) -> Array:
@@ -63,3 +61,6 @@ def eye(
     made = formats[sparse_format]._eye
     M = N if M is None else M
     return made(int(N), int(M), int(k), dtype=dtype, index_dtype=index_dtype, **kwds)
+
+
+__dir__ = public(__name__)

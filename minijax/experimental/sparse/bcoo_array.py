@@ -43,6 +43,7 @@ from minijax.lax.sparse.bcoo_order import (
     count_groups,
 )
 from minijax.lax.sparse.info import check_buffers
+from minijax.namespace import user_stacklevel
 from minijax.tree_util import register_pytree_node_class
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -459,7 +460,7 @@ def _check_layout(mat: BCOO, n_batch: int, n_dense: int, on_inefficient: str | N
         )
         if on_inefficient == "error":
             raise SparseEfficiencyError(text)
-        warnings.warn(text, category=SparseEfficiencyWarning, stacklevel=3)
+        warnings.warn(text, category=SparseEfficiencyWarning, stacklevel=user_stacklevel())
 
 
 def _grid(sizes: Sequence[int], dtype: Any) -> np.ndarray:

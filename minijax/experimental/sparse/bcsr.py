@@ -34,8 +34,8 @@ from minijax.lax.sparse.bcsr import (
     check_bcsr,
     check_bcsr_indices,
 )
-from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
+from minijax.tracebacks import public
 from minijax.tree_util import register_pytree_node_class
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -44,8 +44,6 @@ __all__ = [
     "bcsr_dot_general_p", "bcsr_eliminate_zeros", "bcsr_extract", "bcsr_extract_p",
     "bcsr_fromdense", "bcsr_fromdense_p", "bcsr_sum_duplicates", "bcsr_todense", "bcsr_todense_p",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 
 @register_pytree_node_class
@@ -322,3 +320,6 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 
 check_arguments_of(globals())
+
+
+__dir__ = public(__name__)

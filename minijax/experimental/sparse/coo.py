@@ -23,8 +23,8 @@ from minijax.lax.sparse.matrices import (
     coo_matvec_p,
     coo_todense_p,
 )
-from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
+from minijax.tracebacks import public
 from minijax.tree_util import register_pytree_node_class
 from minijax.typing import DTypeLike
 
@@ -32,8 +32,6 @@ __all__ = [
     "COO", "COOInfo", "coo_fromdense", "coo_fromdense_p", "coo_matmat", "coo_matmat_p",
     "coo_matvec", "coo_matvec_p", "coo_todense", "coo_todense_p",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 
 @register_pytree_node_class
@@ -212,3 +210,6 @@ def _buffers(mat: COO) -> tuple[Array, Array, Array]:
 
 
 check_arguments_of(globals())
+
+
+__dir__ = public(__name__)

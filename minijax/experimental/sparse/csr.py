@@ -22,7 +22,7 @@ from minijax.experimental.sparse.coo import (
     promoted,
 )
 from minijax.lax.sparse.matrices import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.tree_util import register_pytree_node_class
 from minijax.typing import DTypeLike
 
@@ -30,8 +30,6 @@ __all__ = [
     "CSC", "CSR", "csr_fromdense", "csr_fromdense_p", "csr_matmat", "csr_matmat_p", "csr_matvec",
     "csr_matvec_p", "csr_todense", "csr_todense_p",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 
 class _Compressed(JAXSparse):
@@ -173,3 +171,6 @@ def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
 
 
 check_arguments_of(globals())
+
+
+__dir__ = public(__name__)

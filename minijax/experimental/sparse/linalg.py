@@ -14,12 +14,10 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.lax.sparse.solve import spsolve_p
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
+from minijax.tracebacks import public
 
 __all__ = ["lobpcg_standard", "spsolve", "spsolve_p"]
-
-__dir__ = shown(__name__)
 
 
 def spsolve(
@@ -131,3 +129,6 @@ def _step(apply: Callable, X: Array, P: Array, R: Array) -> tuple[Array, Array, 
     theta, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     change = _times(basis[:, k:], vectors[k:])
     return _times(basis, vectors), change, _times(image, vectors), theta
+
+
+__dir__ = public(__name__)

@@ -10,13 +10,11 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.core.array import Array
 from minijax.experimental.sparse.bcoo import BCOO
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.vmap import vmap
 from minijax.typing import DTypeLike
 
 __all__ = ["random_bcoo"]
-
-__dir__ = shown(__name__)
 
 
 def random_bcoo(
@@ -61,3 +59,6 @@ def random_bcoo(
     indices = vmap(places)(keys[1:]).reshape(*batch, nse, n_sparse)
     mat = BCOO((data, indices.astype(indices_dtype or jnp.int_)), shape=shape)
     return mat.sort_indices() if sorted_indices else mat
+
+
+__dir__ = public(__name__)

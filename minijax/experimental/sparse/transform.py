@@ -28,12 +28,10 @@ from minijax.experimental.sparse import bcsr as rows
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.lax.sparse.todense import todense_p
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.tracing import trace_function
 
 __all__ = ["SparseTrace", "SparseTracer", "eval_sparse", "sparsify"]
-
-__dir__ = shown(__name__)
 
 
 class Value(NamedTuple):
@@ -421,3 +419,6 @@ bcsr_rules.update(
         todense_p: _todense,
     }
 )
+
+
+__dir__ = public(__name__)

@@ -25,15 +25,13 @@ from minijax.experimental.sparse.base import (
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.lax.sparse.matrices import csr_rows
 from minijax.lax.sparse.places import take_at
-from minijax.namespace import shown
+from minijax.tracebacks import public
 from minijax.transforms.vmap import vmap
 
 __all__ = [
     "CuSparseEfficiencyWarning", "SparseEfficiencyError", "SparseEfficiencyWarning", "SparseInfo",
     "broadcasting_vmap", "nfold_vmap",
 ]  # fmt: skip
-
-__dir__ = shown(__name__)
 
 
 def nfold_vmap(fun: Callable, N: int, *, broadcasted: bool = True, in_axes: Any = 0) -> Callable:
@@ -131,3 +129,6 @@ def _dot_general_validated_shape(
     operands = [ShapeDtypeStruct(tuple(shape), np.float32) for shape in (lhs_shape, rhs_shape)]
     product = functools.partial(lax.dot_general, dimension_numbers=dimension_numbers)
     return eval_shape(product, *operands).shape
+
+
+__dir__ = public(__name__)

@@ -15,7 +15,7 @@ from minijax.core.avals import ShapedArray
 from minijax.runtime import buffers
 from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
-from minijax.tracebacks import hide_frames
+from minijax.tracebacks import boundary, hide_frames
 
 __all__: list[str] = []
 
@@ -163,6 +163,7 @@ class _Members(ArrayImpl):
             raise TypeError("reversed() of a 0-d array")
         return (self[index] for index in range(self.aval.shape[0] - 1, -1, -1))
 
+    @boundary
     def __format__(self, spec: str) -> str:
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             return format(str(self), spec)

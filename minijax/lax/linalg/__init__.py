@@ -48,7 +48,7 @@ from minijax.lax.linalg.three_diagonals import tridiagonal_solve, tridiagonal_so
 from minijax.lax.linalg.triangular import triangular_solve, triangular_solve_p
 
 from minijax.lax.linalg import gpu as gpu, tpu as tpu  # isort: skip: rules of other platforms
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
@@ -60,4 +60,4 @@ __all__ = [
     "tridiagonal_solve_p",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -47,6 +47,7 @@ from minijax.lax.linalg.elimination import solve_general
 from minijax.lax.linalg.hermitian import gap_inverses
 from minijax.lax.reductions import argmax_p
 from minijax.lax.shapes import as_value
+from minijax.namespace import user_stacklevel
 from minijax.transforms.primitives import reduce_sum_p
 from minijax.transforms.tangents import Zero, zero_like
 
@@ -207,7 +208,7 @@ def eig(
         warnings.warn(
             "use_magma is deprecated, please use implementation=EigImplementation.MAGMA instead.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=user_stacklevel(),
         )
         if use_magma and implementation is None:
             implementation = EigImplementation.MAGMA

@@ -3,7 +3,6 @@ converted to floating dtypes. Functions that give several arrays give named tupl
 do.
 """
 
-from minijax.namespace import shown
 from minijax.numpy.linalg.factors import (
     cholesky,
     eig,
@@ -43,6 +42,7 @@ from minijax.numpy.linalg.sizes import (
     slogdet,
     vector_norm,
 )
+from minijax.tracebacks import public
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
@@ -51,4 +51,4 @@ __all__ = [
     "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -1,8 +1,8 @@
 """`minijax.scipy.cluster`: the module `vq`."""
 
-from minijax.namespace import shown
 from minijax.scipy.cluster import vq
+from minijax.tracebacks import public
 
 __all__ = ["vq"]
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -6,8 +6,8 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["vq"]
@@ -45,4 +45,4 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     return code, jnp.sqrt(jnp.min(squares, axis=-1, initial=np.inf))
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -1,6 +1,5 @@
 """`minijax.scipy.linalg`: SciPy's linear algebra."""
 
-from minijax.namespace import shown
 from minijax.scipy.linalg.factors import (
     cho_factor,
     cho_solve,
@@ -47,6 +46,7 @@ from minijax.scipy.linalg.special_matrices import (
     toeplitz,
 )
 from minijax.scipy.linalg.tridiagonals import eigh_tridiagonal
+from minijax.tracebacks import public
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
@@ -57,4 +57,4 @@ __all__ = [
     "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

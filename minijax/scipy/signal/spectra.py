@@ -13,6 +13,7 @@ from minijax import numpy as jnp
 from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.namespace import user_stacklevel
 from minijax.numpy import fft
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes_inexact, to_array
 from minijax.scipy.signal.trends import detrend as without_trend
@@ -53,7 +54,7 @@ def _sizes(x_size, window, nperseg, noverlap, nfft) -> tuple[int, int, int]:
         if nperseg is not None and nperseg > x_size:
             warnings.warn(
                 f"nperseg={nperseg} is greater than input_length={x_size}, using nperseg={x_size}",
-                stacklevel=4,
+                stacklevel=user_stacklevel(),
             )
         size = min(256 if nperseg is None else nperseg, x_size)
     else:
@@ -100,7 +101,10 @@ def _spectrum(name, x, y, fs, window, nperseg, noverlap, nfft, options: dict) ->
     size, step, nfft = _sizes(length, window, nperseg, noverlap, nfft)
     is_complex = any(a is not None and a.dtype.kind == "c" for a in (x, y))
     if is_complex and options["one_sided"]:
-        warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=3)
+        warnings.warn(
+            "Input data is complex, switching to return_onesided=False",
+            stacklevel=user_stacklevel(),
+        )
     one_sided = options["one_sided"] and not is_complex
     plan = _Plan(
         **{**options, "axis": axis, "one_sided": one_sided}, size=size, step=step, nfft=nfft,

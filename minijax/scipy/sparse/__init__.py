@@ -1,8 +1,8 @@
 """`minijax.scipy.sparse`: the module `linalg`."""
 
-from minijax.namespace import shown
 from minijax.scipy.sparse import linalg
+from minijax.tracebacks import public
 
 __all__ = ["linalg"]
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

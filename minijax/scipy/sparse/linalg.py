@@ -16,7 +16,7 @@ from minijax import dtypes, lax, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.flatten_util import ravel_pytree
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -263,4 +263,4 @@ def _fitted(table: Any, size: Any) -> tuple[Any, Any]:
     return y, _norm(right - _product(table, y))
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

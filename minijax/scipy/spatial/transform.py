@@ -11,7 +11,7 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.config import promoting_freely
 from minijax.core.array import Array
-from minijax.namespace import shown
+from minijax.tracebacks import public
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -355,4 +355,4 @@ class Slerp(NamedTuple):
         return Rotation(out.quat[0]) if times.ndim == 0 else out
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

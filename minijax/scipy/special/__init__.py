@@ -3,7 +3,6 @@
 from typing import Any
 
 from minijax.deprecated import moved as _moved
-from minijax.namespace import shown
 from minijax.nn import logsumexp
 from minijax.scipy.special.entropies import (
     boxcox,
@@ -58,6 +57,7 @@ from minijax.scipy.special.normals import (
     ndtr,
     ndtri,
 )
+from minijax.tracebacks import public
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn",
@@ -73,4 +73,4 @@ def __getattr__(name: str) -> Any:
     return _moved(__name__, name)
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -3,7 +3,6 @@
 A module a distribution, with its densities and distribution functions: `norm.logpdf(x, loc, scale)`.
 """
 
-from minijax.namespace import shown
 from minijax.scipy.stats import (
     bernoulli,
     beta,
@@ -34,6 +33,7 @@ from minijax.scipy.stats import (
 )
 from minijax.scipy.stats.kde import gaussian_kde
 from minijax.scipy.stats.ranking import mode, rankdata, sem
+from minijax.tracebacks import public
 
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
@@ -42,4 +42,4 @@ __all__ = [
     "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

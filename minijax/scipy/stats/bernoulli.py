@@ -7,10 +7,10 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.core.avals import get_aval
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import converted
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential, real_arguments, settled
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
@@ -67,4 +67,4 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
 
 pmf = exponential(logpmf, "The probability mass function.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 from minijax.scipy.stats.saddle_point import binomial, exactly
+from minijax.tracebacks import public
 
 __all__ = ["logpmf", "pmf"]
 
@@ -32,4 +32,4 @@ def logpmf(k, n, p):
 
 pmf = exponential(logpmf, "The probability mass function.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

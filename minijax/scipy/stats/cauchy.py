@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -86,4 +86,4 @@ def isf(q):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -8,10 +8,10 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes_inexact, to_array
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
@@ -69,4 +69,4 @@ pdf = exponential(
     """,
 )
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

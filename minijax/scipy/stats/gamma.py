@@ -4,9 +4,9 @@ import math
 from functools import partial
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -49,4 +49,4 @@ def logsf(z, a):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -7,10 +7,10 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
+from minijax.tracebacks import public
 from minijax.transforms.grad import jvp
 from minijax.typing import Array, ArrayLike
 
@@ -73,4 +73,4 @@ def _(primals, tangents):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

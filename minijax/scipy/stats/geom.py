@@ -3,9 +3,9 @@
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
+from minijax.tracebacks import public
 
 __all__ = ["logpmf", "pmf"]
 
@@ -19,4 +19,4 @@ def logpmf(k, p):
 
 pmf = exponential(logpmf, "The probability mass function.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.nn import log1mexp
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -48,4 +48,4 @@ def ppf(p):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

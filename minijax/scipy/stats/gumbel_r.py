@@ -1,9 +1,9 @@
 """The right-skewed Gumbel distribution. Source: scipy.stats.gumbel_r."""
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.nn import log1mexp
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -46,4 +46,4 @@ def ppf(p):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

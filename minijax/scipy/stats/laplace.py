@@ -3,8 +3,8 @@
 import math
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -23,4 +23,4 @@ def cdf(z):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -7,7 +7,6 @@ import numpy as np
 from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import (
     check_arraylike,
     promote_dtypes_inexact,
@@ -16,6 +15,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpmf", "pmf"]
@@ -72,4 +72,4 @@ pmf = exponential(
     """,
 )
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -8,9 +8,9 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import check_ranks, promote_dtypes_inexact, to_array
 from minijax.scipy.linalg import solve_triangular
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
@@ -90,4 +90,4 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     return jnp.exp(_logpdf.__wrapped__(x, mean, cov))
 
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

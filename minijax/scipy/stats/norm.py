@@ -6,9 +6,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -70,4 +70,4 @@ def _wide(z):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -7,11 +7,11 @@ import numpy as np
 from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 from minijax.scipy.stats.saddle_point import exactly, poisson
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
@@ -77,4 +77,4 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 _LARGE, _TERMS = 60, 140
 _EXPANSION = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520, -1375 / 1008, -33953 / 5040)
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -1,9 +1,9 @@
 """Student's t distribution. Source: scipy.stats.t."""
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["logpdf", "pdf"]
 
@@ -18,4 +18,4 @@ def logpdf(z, df):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

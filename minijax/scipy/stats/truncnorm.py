@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats import norm
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -79,4 +79,4 @@ pdf = exponential(logpdf, "The density.")
 cdf = exponential(logcdf, "The distribution function.")
 sf = exponential(logsf, "The survival function.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -1,8 +1,8 @@
 """The uniform distribution on [loc, loc + scale]. Source: scipy.stats.uniform."""
 
 from minijax import numpy as jnp
-from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
+from minijax.tracebacks import public
 
 __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 
@@ -29,4 +29,4 @@ def ppf(q):
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

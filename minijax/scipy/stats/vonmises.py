@@ -6,10 +6,10 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
@@ -36,4 +36,4 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -8,8 +8,8 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, real_arguments
+from minijax.tracebacks import public
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
@@ -37,4 +37,4 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
 
 pdf = exponential(logpdf, "The density.")
 
-__dir__ = shown(__name__)
+__dir__ = public(__name__)

@@ -19,13 +19,9 @@ from minijax.config import local
 from minijax.namespace import shown
 
 __all__ = [
-    "UnfilteredStackTrace",
-    "boundary",
-    "hide_frames",
-    "is_internal",
-    "public",
-    "register_exclusion",
-]
+    "UnfilteredStackTrace", "as_defined", "boundary", "ended_at_user", "hide_frames", "is_internal",
+    "public", "register_exclusion",
+]  # fmt: skip
 
 internal_code: dict[CodeType, bool] = {}  # what `is_internal` found
 
@@ -163,6 +159,11 @@ def ended_at_user(value: Any) -> Any:
     if type(value) is not FunctionType or _ends_at_user(value.__code__):
         return value
     return _boundaries.get(value) or _boundaries.setdefault(value, boundary(value))
+
+
+def as_defined(fun: Any) -> Any:
+    """Return the function that a boundary calls, by which the library knows it; others as they are."""
+    return fun.__wrapped__ if getattr(fun, "__code__", None) is _CALL else fun
 
 
 def public(module: str) -> Callable[[], list[str]]:

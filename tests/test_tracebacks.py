@@ -179,8 +179,9 @@ def functions(module):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted({*MODULES} - OTHERWISE))
-def test_errors_of_public_functions_end_at_the_users_line(name, capsys):
+def test_errors_of_public_functions_end_at_the_users_line(name, capsys, monkeypatch, tmp_path):
     """Each function with arguments of no use: no frame of the library follows the user's."""
+    monkeypatch.chdir(tmp_path)  # some write files
     module = importlib.import_module(f"mini{name}")
     if "public(__name__)" not in inspect.getsource(module):
         pytest.skip("its functions are for libraries")

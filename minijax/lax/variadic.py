@@ -48,6 +48,7 @@ from minijax.lax.shapes import permute, reshaped
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
+from minijax.tracebacks import as_defined
 from minijax.transforms.batching import AxisData, batch_flat, mapped_size, to_front
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import moveaxis, reduced_aval, to_shape
@@ -236,7 +237,7 @@ def flat_operands(operands: Any, init_values: Any) -> tuple[list[Any], list[Any]
 
 def known_computation(table: dict, computation: Any) -> Any:
     try:
-        return table.get(computation)
+        return table.get(as_defined(computation))
     except TypeError:  # a computation that cannot be hashed
         return None
 

@@ -223,7 +223,8 @@ def common_dtype(args: Sequence[Any], name: str = "") -> tuple[Any, bool]:
         return dtypes.promote(pairs)
     except ValueError as error:
         if any(dtypes.is_extended(dtype) for dtype, _ in pairs):
-            named = ", ".join(dtypes.canonicalize_dtype(dtype).name for dtype, _ in pairs)
+            kinds = [d if dtypes.is_extended(d) else dtypes.canonicalize_dtype(d) for d, _ in pairs]
+            named = ", ".join(dtype.name for dtype in kinds)
             extended = next(dtype for dtype, _ in pairs if dtypes.is_extended(dtype)).name
             refused = f"{name} does not accept dtypes {named}. " if name else ""
             raise ExtendedDtypeError(

@@ -5,36 +5,56 @@ import re
 import numpy as np
 
 TOLERANCES = {np.float32: 1e-3, np.float64: 1e-7}
-AT_ONCE = 84  # rows, the most that a table has
+AT_ONCE = 420  # rows, at least the rows of a table times its arguments
 
 
 def derivatives(m, f, names, rows, dtype, kinds):
     """Arrays with a derivative for each row, by kind and name of argument: "reverse by x".
 
     - `names`: of the arguments; those that are None are not differentiated
-    - `kinds`: some of "reverse", "forward", "second"
+    - `kinds`: some of "reverse", "forward", "second", which is forward over reverse
 
     They run operation by operation, always for as many rows: so a few operations are compiled for all
-    functions, where programs of second derivatives take seconds each.
+    functions, where programs of second derivatives take seconds each. A row and a direction are
+    one entry of the batch, as a batch of directions within it has other shapes for each number of arguments.
     """
     nums = tuple(i for i, name in enumerate(names) if name is not None)
     names = [name for name in names if name is not None]
-    reverse, forward = m.grad(f, nums), m.jacfwd(f, nums)
-    made = {"reverse": reverse, "forward": forward, "second": m.jacfwd(reverse, nums)}
+    directions = np.eye(len(names), dtype=dtype)
 
-    def all_kinds(*xs):
-        return {kind: made[kind](*xs) for kind in kinds}
+    def along(xs, direction):
+        def chosen(*some):
+            return f(*(some[nums.index(i)] if i in nums else x for i, x in enumerate(xs)))
+
+        primals = [xs[i] for i in nums]
+        every = tuple(range(len(nums)))
+        made = {
+            "reverse": lambda: m.grad(chosen, every)(*primals),
+            "forward": lambda: m.jvp(chosen, primals, direction)[1],
+            "second": lambda: m.jvp(m.grad(chosen, every), primals, direction)[1],
+        }
+        return {kind: made[kind]() for kind in kinds}
+
+    def batch(table):
+        return [m.numpy.asarray(x) for x in np.resize(table, (AT_ONCE, table.shape[1])).T]
 
     with m.enable_x64(dtype == np.float64), m.disable_jit():
-        given = np.resize(np.asarray(rows, dtype), (AT_ONCE, len(rows[0])))
-        found = m.vmap(all_kinds)(*map(m.numpy.asarray, given.T))
-        labels = {}
-        for kind, by in found.items():
-            for name, x in zip(names, by, strict=True):
-                pairs = zip(names, x, strict=True) if kind == "second" else [("", x)]
-                for second, value in pairs:
-                    label = f"{kind} by {name}" + (f" and {second}" if second else "")
-                    labels[label] = np.asarray(value)[: len(rows)]
+        points = batch(np.tile(np.asarray(rows, dtype), (len(names), 1)))
+        found = m.vmap(along)(points, batch(np.repeat(directions, len(rows), axis=0)))
+    used = len(names), len(rows)
+    labels = {}
+    for kind, by in found.items():
+        if kind == "forward":
+            by = np.asarray(by)[: np.prod(used)].reshape(used)
+            labels |= {f"forward by {name}": x for name, x in zip(names, by, strict=True)}
+            continue
+        for name, x in zip(names, by, strict=True):
+            x = np.asarray(x)[: np.prod(used)].reshape(used)
+            if kind == "reverse":  # in any direction
+                labels[f"reverse by {name}"] = x[0]
+            else:
+                second = zip(names, x, strict=True)
+                labels |= {f"second by {name} and {other}": y for other, y in second}
     return labels
 
 

@@ -16,6 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from _pytest.runner import runtestprotocol  # noqa: E402
 from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
@@ -40,6 +41,16 @@ _LONG = (
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in _LONG)
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Five messages to the main process for each test take longer than many a test: of set-up and
+    # teardown, only what failed, skipped or took long is reported.
+    def pytest_runtest_protocol(item, nextitem):
+        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+            if report.when == "call" or not report.passed or report.duration > 0.5:
+                item.ihook.pytest_runtest_logreport(report=report)
+        return True
 
 
 def pytest_collection_finish():

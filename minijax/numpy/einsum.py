@@ -53,7 +53,7 @@ def einsum(
 
     - `subscripts`: text such as "ij,jk->ik": a label for each axis of each operand, and those to
       keep; without "->", labels that occur once are kept. "..." stands for axes that broadcast. Or
-      operands and lists of labels in turn.
+      operands and lists of labels in turn: numbers, strings or whatever can be hashed and sorted.
     - `operands`: numeric arrays.
     - `optimize`: order of contraction; "auto" (the default), "optimal", "greedy", False, or a path.
     - `precision`, `preferred_element_type`, `out_sharding`: as in `dot`.
@@ -114,13 +114,14 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[An
     output = None
     if len(arrays) > len(labels):
         *arrays, output = arrays
-    for label in [label for group in [*labels, output or []] for label in group]:
-        if label is not Ellipsis and not hasattr(label, "__index__"):
-            raise TypeError(f"einsum: subscripts must be integers or Ellipsis; got {label!r}.")
-    numbers = sorted(
-        {label for group in [*labels, output or []] for label in group if label is not Ellipsis}
-    )
-    names = dict(zip(numbers, _LETTERS, strict=False))
+    try:
+        used = {label for group in [*labels, output or []] for label in group}
+        names = dict(zip(sorted(used - {Ellipsis}), _LETTERS, strict=False))
+    except TypeError as error:
+        raise TypeError(
+            "For this input type lists must contain either Ellipsis or hashable and comparable "
+            f"object (e.g. int, str): einsum was given the labels {labels!r}; {error}."
+        ) from None
 
     def text(group):
         return "".join(["..." if label is Ellipsis else names[label] for label in group])

@@ -164,3 +164,27 @@ def test_paths_that_are_none(library, optimize, error):
 def test_the_strategy_for_two_operands_is_not_looked_up(library):
     a, b = library.numpy.ones((2, 3)), library.numpy.ones((3, 4))
     assert library.numpy.einsum("ij,jk", a, b, optimize="edge").shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        (["row", "sum"], ["sum", "column"], ["column", "row"]), (["z", "sum"], ["sum", "a"]),
+        ([..., "sum"], ["sum", "a"], ["a", ...]), ([(1, 2), (0, 3)], [(0, 3), (1, 1)]),
+        ([1.5, 2.5], [2.5, 0.5]), ("xy", "yz", "zx"), ([-1, 70], [70, 7]), ({"p": 1, "q": 2}, "qa"),
+        ([0, "a"], ["a", 1]), ([None, 2], [2, 1]), ([[1], [2]], [[2], [3]]), ([1j, 2j], [2j, 3j]),
+    ],
+)  # fmt: skip
+def test_labels_of_any_kind(labels):
+    a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32)
+    operands = [a, labels[0], b.reshape(3, 4), *labels[1:]]
+    outs = []
+    for library in (minijax, jax):
+        try:
+            outs.append(library.numpy.einsum(*operands))
+        except TypeError as error:
+            outs.append(str(error).partition(" (e.g.")[0])
+    if isinstance(outs[1], str):
+        assert outs[0] == outs[1]
+    else:
+        assert_same(*outs)

@@ -180,6 +180,9 @@ class Loader:
         if module.__name__ == "jax":
             claim("jax.sharding", minijax.sharding)  # which some names of `jax` are of
             claim("jax", minijax)
+            for known, home in names.VALUE_CLASSES.items():
+                where, _, name = known.rpartition(".")
+                getattr(importlib.import_module(where), name).__module__ = home
             for name in names.IMPORTED_WITH_JAX:
                 sys.modules.setdefault(f"jax.{name}", present(f"jax.{name}"))
 

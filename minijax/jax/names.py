@@ -25,6 +25,16 @@ MODULE_ALIASES: dict[str, str] = {
 # Modules that libraries know by their `__name__` (array-api-compat, SciPy): they bear upstream's here.
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
 
+# Classes of values, and the modules that upstream says its own are of: libraries that work with arrays
+# of many libraries choose theirs by the package of the class.
+VALUE_CLASSES = {
+    "minijax.arrays.array.ArrayImpl": "jaxlib._jax",
+    "minijax.core.trace.Tracer": "jax._src.core",
+    "minijax.core.staging.StagedTracer": "jax._src.interpreters.partial_eval",
+    "minijax.transforms.batching.BatchTracer": "jax._src.interpreters.batching",
+    "minijax.transforms.jvp.JVPTracer": "jax._src.interpreters.ad",
+}
+
 # Public submodules that upstream's `import jax` leaves in `sys.modules`: libraries look there to name
 # objects and to ask whether JAX is in use.
 IMPORTED_WITH_JAX = (
@@ -154,7 +164,10 @@ ALIASES: dict[str, dict[str, str]] = {
         **_of(_PROGRAMS, "backward_pass zero_jvp"),
         "jvp_jaxpr": "minijax.transforms.jvp:jvp_jaxpr",
     },
-    "jax._src.interpreters.batching": {"batch_jaxpr": f"{_PROGRAMS}:batch_jaxpr"},
+    "jax._src.interpreters.batching": {
+        **_of("minijax.transforms.batching", "BatchTrace BatchTracer"),
+        "batch_jaxpr": f"{_PROGRAMS}:batch_jaxpr",
+    },
     "jax._src.interpreters.mlir": {
         "IrTypes": f"{_HERE}:IrTypes",
         "func_dialect": "jaxlib.mlir.dialects.func",

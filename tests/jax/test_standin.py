@@ -221,6 +221,24 @@ def test_compiled_functions_are_serialized_whose_places_have_upstreams_names():
     assert run("-m", "minijax.jax", "-c", SERIALIZED).split() == ["True"] * 6
 
 
+VALUES = """
+import pickle, jax, jax.numpy as jnp
+x, seen = jnp.ones(3), []
+see = lambda x: seen.append(type(x)) or x.sum()
+see(x), see(jax.device_get(x)), jax.jit(see)(x), jax.vmap(see)(x), jax.grad(see)(x)
+jax.jvp(see, (x,), (x,)), jax.linearize(see, x)
+jax.jit(jax.vmap(jax.grad(see)))(x)
+print([kind.__module__.partition(".")[0] for kind in seen], pickle.loads(pickle.dumps(x)))
+from jax._src.interpreters.batching import BatchTracer
+print(BatchTracer in seen)
+"""
+
+
+def test_values_are_of_upstreams_packages():
+    upstream = subprocess.run([sys.executable, "-c", VALUES], capture_output=True, text=True)
+    assert installed(VALUES) == upstream.stdout != ""
+
+
 def test_log_records():
     """A program filters the records of upstream's loggers, and sets their levels."""
     out = installed("""

@@ -96,7 +96,7 @@ def mapped_size(
     for x, dim in zip(leaves, dims, strict=True):
         if not is_axis(dim):  # not mapped, or in its own way
             continue
-        shape = get_aval(x).shape
+        shape = () if type(x) is int else get_aval(x).shape
         try:
             sizes.append(shape[dim])
         except IndexError:

@@ -309,6 +309,8 @@ def switch(
 
 def _index(index: Any) -> Any:
     """The index, checked to be an integer scalar."""
+    if type(index) is int:  # of any size: it is clamped
+        return index
     try:
         aval = get_aval(index)
     except TypeError:

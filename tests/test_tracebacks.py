@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.config import override
+from minijax.scipy.signal import csd
 from tests.test_namespace import MODULES
 
 pytestmark = pytest.mark.both_ends
@@ -225,3 +227,25 @@ def test_errors_of_objects_end_at_the_users_line(name):
         OBJECTS[name]()
     files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert not [file for file in files if file.startswith(HOME)]
+
+
+WARNINGS = {
+    "dtype of numpy": lambda: jnp.zeros(2, "float64"),
+    "dtype of random": lambda: minijax.random.normal(minijax.random.key(0), (2,), "float64"),
+    "dtype of lax": lambda: minijax.lax.iota("int64", 3),
+    "astype": lambda: jnp.asarray(X).astype("float64"),
+    "complex": lambda: minijax.lax.convert_element_type(jnp.asarray(X) + 1j, "float32"),
+    "scatter": lambda: jnp.zeros(2, "int8").at[0].set(1.5),
+    "one-sided": lambda: csd(jnp.asarray(X) + 1j, jnp.asarray(X)),
+    "donated": lambda: minijax.jit(lambda x: x[0], donate_argnums=0)(jnp.asarray(X)),
+    "size": lambda: jnp.size("a"),
+}
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warnings_point_at_the_users_line(name):
+    with override("enable_x64", False), warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        WARNINGS[name]()
+    assert found
+    assert {warning.filename for warning in found} == {__file__}

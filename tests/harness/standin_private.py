@@ -3,6 +3,7 @@
 Prints a line for each case, which must be the same in both; errors by their class alone.
 """
 
+import collections
 import io
 import unittest
 
@@ -30,6 +31,7 @@ from jax._src.sharding_impls import (
     num_addressable_indices,
     parse_flatten_op_sharding,
 )
+from jax._src.tree_util import _registry as registry
 from jax.experimental import sparse
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
@@ -202,3 +204,22 @@ class SparseTest(sptu.SparseTestCase):
 
 
 unittest.TextTestRunner(stream=io.StringIO()).run(SparseTest())
+
+# -- pytree classes ------------------------------------------------------------------------------------
+
+Pair = collections.namedtuple("Pair", "x y")
+NODES = (
+    (1, 2), [1], {"b": 1, "a": 2}, None, collections.OrderedDict(b=1, a=2),
+    collections.defaultdict(int, a=1), jax.tree_util.Partial(max, 1, default=2),
+)  # fmt: skip
+for node in NODES:
+    kind = type(node)
+
+    def again(entry, node):
+        children, data = entry.to_iter(node)
+        return tuple(children), data, entry.from_iter(data, tuple(children))
+
+    case(f"node {kind.__name__}", lambda: again(registry[kind], node))
+case("nodes", lambda: [kind in registry for kind in (list, int, Pair, jax.tree_util.Partial)])
+case("no node", lambda: registry[int])
+case("maybe a node", lambda: (registry.get(int), registry.get(list) is None))

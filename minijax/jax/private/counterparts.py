@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax import monitoring
+from minijax import monitoring, tree_util
 from minijax.config import local
 from minijax.core.avals import ShapedArray
 from minijax.core.trace import current, eval_trace
@@ -20,7 +20,6 @@ from minijax.interpreters.mlir import ir
 from minijax.jax.names import API_VERSION
 from minijax.runtime import platforms, plugins
 from minijax.tracebacks import boundary, excluded_prefixes
-from minijax.tree_util import is_tree_node
 
 cuda_versions = (
     None  # upstream's CUDA plug-in tells its versions through Python; none is imported here
@@ -79,11 +78,38 @@ def include_frame(frame: Any) -> bool:
     return not code.co_filename.startswith(tuple(excluded_prefixes))
 
 
+class _RegistryEntry(NamedTuple):
+    """How values of one class are taken apart, and how they are made of their children."""
+
+    to_iter: Callable[[Any], tuple]
+    from_iter: Callable[[Any, Iterable], Any]
+
+
 class _NodeRegistry:
-    """Upstream's registry of pytree classes, as far as it can be asked whether it has one."""
+    """Upstream's registry of pytree classes, as far as it can be asked about one."""
 
     def __contains__(self, kind: type) -> bool:
-        return is_tree_node(kind)
+        is_namedtuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
+        return tree_util.is_tree_node(kind) and not is_namedtuple
+
+    def __getitem__(self, kind: type) -> _RegistryEntry:
+        if kind not in self:
+            raise KeyError(kind)
+
+        def rebuilt(data: Any, children: Iterable) -> Any:
+            children = list(children)
+            leaf = tree_util.tree_structure(0)
+            return tree_util.PyTreeDef.from_node_data_and_children(
+                tree_util.default_registry, (kind, data), [leaf] * len(children)
+            ).unflatten(children)
+
+        return _RegistryEntry(tree_util.flatten_one_level, rebuilt)
+
+    def get(self, kind: type, default: Any = None) -> Any:
+        try:
+            return self[kind]
+        except KeyError:
+            return default
 
 
 node_registry = _NodeRegistry()

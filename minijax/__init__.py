@@ -215,7 +215,8 @@ else:
         if name in _LIBRARIES:
             return _importlib.import_module(f"minijax.{name}")
         if name in _FUNCTIONS:
-            return _ended_at_user(getattr(_importlib.import_module(_FUNCTIONS[name]), name))
+            value = getattr(_importlib.import_module(_FUNCTIONS[name]), name)
+            return _ended_at_user(value, __name__)
         return _importlib.import_module("minijax.deprecated").moved("minijax", name)
 
 

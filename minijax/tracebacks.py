@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
 from minijax.config import local
-from minijax.namespace import shown
+from minijax.namespace import shown, written_in
 
 __all__ = [
     "UnfilteredStackTrace", "as_defined", "boundary", "ended_at_user", "hide_frames", "is_internal",
@@ -154,11 +155,24 @@ def _ends_at_user(code: CodeType) -> bool:
     return code is _CALL or "<cached call" in code.co_filename
 
 
-def ended_at_user(value: Any) -> Any:
-    """Return a function that users call so that its errors end at their line; any other value as it is."""
+def ended_at_user(value: Any, module: str) -> Any:
+    """Return a function of a public module so that its errors end at the user's line.
+
+    It is the module's own from then on, by whose name it is pickled. Other values, and functions that
+    the module has under other names than their own, are given as they are.
+    """
     if type(value) is not FunctionType or _ends_at_user(value.__code__):
         return value
-    return _boundaries.get(value) or _boundaries.setdefault(value, boundary(value))
+    if not written_in(inspect.unwrap(value)).startswith("minijax."):  # as those of NumPy
+        return value
+    made = _boundaries.get(value)
+    if made is None:
+        names, name = sys.modules[module].__dict__, value.__qualname__
+        if names.get(name, value) is not value or not (name in names or name in names["__all__"]):
+            return value
+        made = names[name] = _boundaries[value] = boundary(value)
+        made.__module__ = module
+    return made
 
 
 def as_defined(fun: Any) -> Any:
@@ -175,5 +189,5 @@ def public(module: str) -> Callable[[], list[str]]:
     names = sys.modules[module].__dict__
     for name in names["__all__"]:
         if name in names:
-            names[name] = ended_at_user(names[name])
+            names[name] = ended_at_user(names[name], module)
     return shown(module)

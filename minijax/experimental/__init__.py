@@ -29,7 +29,7 @@ else:
         if name in _MODULES:
             return _import_module(f"minijax.experimental.{name}")
         if name in _NAMES:
-            return ended_at_user(getattr(_import_module(_NAMES[name]), name))
+            return ended_at_user(getattr(_import_module(_NAMES[name]), name), __name__)
         raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
 
 

@@ -44,7 +44,7 @@ def pjit(
 
 
 if not TYPE_CHECKING:
-    _pjit = ended_at_user(globals().pop("pjit"))  # asked for by its name, it warns
+    _pjit = ended_at_user(globals().pop("pjit"), __name__)  # asked for by its name, it warns
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)

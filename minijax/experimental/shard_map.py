@@ -20,7 +20,8 @@ def shard_map(
 
 
 if not TYPE_CHECKING:
-    _shard_map = ended_at_user(globals().pop("shard_map"))  # asked for by its name, it warns
+    # asked for by its name, it warns
+    _shard_map = ended_at_user(globals().pop("shard_map"), __name__)
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)

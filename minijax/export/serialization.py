@@ -33,6 +33,7 @@ from minijax.runtime.mesh import (
     PartitionSpec,
 )
 from minijax.runtime.named_sharding import NamedSharding
+from minijax.tracebacks import boundary
 
 __all__ = ["deserializer", "serialize"]
 
@@ -135,6 +136,7 @@ def _written_effect(effect: Effect) -> str:
 def deserializer(exported: type, check: type) -> Callable[[bytes | bytearray], Any]:
     """The function that reads exported functions of these classes."""
 
+    @boundary
     def deserialize(blob: bytes | bytearray) -> Any:
         """The `Exported` that `serialize` wrote. ValueError for bytes that are not such, or damaged."""
         if not isinstance(blob, (bytes, bytearray, memoryview)):

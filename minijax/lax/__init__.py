@@ -532,7 +532,7 @@ else:
             return _importlib.import_module("minijax.lax.linalg")
         if name in _LATER:
             value = getattr(_importlib.import_module(_LATER[name]), name)
-            globals()[name] = value = ended_at_user(value)
+            globals()[name] = value = ended_at_user(value, __name__)
             return value
         return _moved(__name__, name)
 

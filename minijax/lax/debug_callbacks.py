@@ -32,6 +32,7 @@ from minijax.runtime.escape import raw
 from minijax.runtime.mesh import AxisType, Mesh
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
+from minijax.tracebacks import boundary
 
 __all__ = [
     "debug_callback", "debug_callback_p", "debug_log", "debug_print", "debug_print_p", "inspect_array_sharding",
@@ -144,6 +145,7 @@ _looking(
 )
 
 
+@boundary
 def debug_callback(
     callback: Callable[..., None] | None = None,
     *args: Any,
@@ -229,6 +231,7 @@ class _Formatter(string.Formatter):
 _formatter = _Formatter()
 
 
+@boundary
 def debug_print(
     fmt: str | None = None,
     *args: Any,
@@ -272,6 +275,7 @@ def debug_print(
     return None
 
 
+@boundary
 def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Callable[..., None] | None:
     """Print as `debug_print`, to the logger "minijax" at the level INFO instead of standard output."""
     return debug_print(fmt, *args, **{"_use_logging": True, **kwargs})

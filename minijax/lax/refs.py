@@ -44,6 +44,7 @@ from minijax.lax.ref_blocks import (
     write_block,
     write_places,
 )
+from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr
 
 __all__ = [
@@ -530,12 +531,14 @@ def free_ref(ref: Ref) -> None:
     free_ref_p.bind(ref)
 
 
+@boundary
 def get(ref: Ref, idx: Any = None) -> Array:
     """The part of the value that an index names, as `ref[idx]`; the whole for None."""
     index, operands = split_index(... if idx is None else idx)
     return get_p.bind(ref, *operands, index=index)
 
 
+@boundary
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
     """Write a part of the value; gives what it was before.
 
@@ -585,11 +588,13 @@ def checked_value(name: str, part: ShapedArray, value: Any) -> Any:
     return value
 
 
+@boundary
 def set(ref: Ref, idx: Any, value: Any) -> None:
     """Write a part of the value, as `ref[idx] = value`; see `swap`."""
     swap(ref, idx, value)
 
 
+@boundary
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     """Add to a part of the value; see `swap`."""
     if not isinstance(ref, Ref):

@@ -539,7 +539,7 @@ else:
             return _moved(__name__, name)
         module = importlib.import_module(place)
         found = module if place.endswith("." + name) else getattr(module, name)
-        globals()[name] = found = ended_at_user(found)
+        globals()[name] = found = ended_at_user(found, __name__)
         return found
 
 

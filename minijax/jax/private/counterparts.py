@@ -79,7 +79,7 @@ def include_frame(frame: Any) -> bool:
 
 
 class _RegistryEntry(NamedTuple):
-    """How values of one class are taken apart, and how they are made of their children."""
+    """The functions that take values of one class apart, and that make them of their children."""
 
     to_iter: Callable[[Any], tuple]
     from_iter: Callable[[Any, Iterable], Any]

@@ -205,7 +205,8 @@ class Context:
 
     __slots__ = (
         "__weakref__", "axes", "constraint_mesh", "in_library", "key", "lent", "marks", "mesh",
-        "numbers_key", "overrides", "promotes_freely", "scope", "settings", "source", "trace", "user", "varying",
+        "numbers_key", "overrides", "promotes_freely", "scope", "settings", "source", "trace", "user",
+        "varying",
     )  # fmt: skip
 
     def __init__(self):

@@ -1,7 +1,8 @@
 """The names that a public module shows to `dir` and to tab completion, and those of its functions.
 
 Ground layer: imports the standard library only. A module that is public ends in
-`__dir__ = shown(__name__)`, or in that of `tracebacks.public` if users call its functions; what else it defines or imports stays importable.
+`__dir__ = shown(__name__)`, or `public(__name__)` of `tracebacks` if users call its functions; what
+else it defines or imports stays importable.
 """
 
 from __future__ import annotations

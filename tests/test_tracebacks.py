@@ -156,7 +156,8 @@ def test_concatenate_of_two_arrays_wants_a_list():
 # one whose functions are made by others.
 OTHERWISE = {
     "jax.dtypes", "jax.tree", "jax.tree_util", "jax.profiler", "jax.distributed",
-    "jax.example_libraries.stax", "jax.experimental.compilation_cache.compilation_cache", "jax.experimental.multihost_utils",
+    "jax.example_libraries.stax", "jax.experimental.compilation_cache.compilation_cache",
+    "jax.experimental.multihost_utils",
 }  # fmt: skip
 
 

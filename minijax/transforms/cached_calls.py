@@ -182,6 +182,6 @@ def operand_of(x: Any, context: Any) -> ArrayImpl:
 _NAMES = {  # the globals of functions made by `cached_call`
     "__name__": __name__,  # so that warnings know them as the package's
     "ArrayImpl": ArrayImpl, "CACHE_MISS_ERRORS": CACHE_MISS_ERRORS, "eval_trace": eval_trace,
-    "give_back": give_back, "hide_frames": hide_frames, "local": local, "new_array": new_array, "operand_of": operand_of,
-    "refuse": _refuse, "released": released,
+    "give_back": give_back, "hide_frames": hide_frames, "local": local, "new_array": new_array,
+    "operand_of": operand_of, "refuse": _refuse, "released": released,
 }  # fmt: skip

@@ -89,8 +89,9 @@ class _NodeRegistry:
     """Upstream's registry of pytree classes, as far as it can be asked about one."""
 
     def __contains__(self, kind: type) -> bool:
-        is_namedtuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
-        return tree_util.is_tree_node(kind) and not is_namedtuple
+        if not tree_util.is_tree_node(kind):
+            return False
+        return not (issubclass(kind, tuple) and hasattr(kind, "_fields"))  # no named tuples
 
     def __getitem__(self, kind: type) -> _RegistryEntry:
         if kind not in self:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from minijax.core.primitive import ByPlatform, NoRule, Primitive, RuleColumn, all_primitives
 from minijax.explain.tables import Report, Table
+from minijax.tracebacks import as_defined
 
 __all__ = ["Place", "RulesReport", "RuleRow", "place_of_rule", "primitive", "rules", "where"]
 
@@ -172,11 +173,13 @@ def where(obj: Any) -> Place:
     """
     if isinstance(obj, str):
         obj = _named(obj)
-    code = getattr(obj, "__code__", None)
-    made = code is not None and "<locals>" in code.co_qualname and obj.__module__[:8] == "minijax."
+    defined = as_defined(obj)
+    code = getattr(defined, "__code__", None)
+    made = code is not None and "<locals>" in code.co_qualname
+    made = made and defined.__module__.startswith("minijax.")
     place = None if made or isinstance(obj, Primitive) else _of_object(obj)
     if place is None:
-        data = [f for f in _functions_within(obj) if "<locals>" not in f.__qualname__]
+        data = [f for f in _functions_within(defined) if "<locals>" not in f.__qualname__]
         place = _definition(obj) or _of_object(data[0] if data else obj)
     if place is None:  # a class that a call made, for one
         place = _definition(obj)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minijax.deprecated import moved
-from minijax.tracebacks import ended_at_user, public
+from minijax.tracebacks import boundary, public
 from minijax.transforms.jit import jit
 
 __all__ = ["pjit"]
 
 
+@boundary
 def pjit(
     fun: Callable,
     in_shardings: Any = None,
@@ -44,7 +45,7 @@ def pjit(
 
 
 if not TYPE_CHECKING:
-    _pjit = ended_at_user(globals().pop("pjit"), __name__)  # asked for by its name, it warns
+    _pjit = globals().pop("pjit")  # asked for by its name, it warns
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)

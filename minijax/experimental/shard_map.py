@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.deprecated import moved
 from minijax.lax.shard_map import shard_map as _by_name
-from minijax.tracebacks import ended_at_user, public
+from minijax.tracebacks import boundary, public
 
 __all__ = ["shard_map"]
 
 
+@boundary
 def shard_map(
     f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
 ) -> Callable:
@@ -20,8 +21,7 @@ def shard_map(
 
 
 if not TYPE_CHECKING:
-    # asked for by its name, it warns
-    _shard_map = ended_at_user(globals().pop("shard_map"), __name__)
+    _shard_map = globals().pop("shard_map")  # asked for by its name, it warns
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)

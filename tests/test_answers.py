@@ -1159,3 +1159,69 @@ def test_manual_axes_of_structs(change):
 def test_manual_axes_that_are_none(library):
     with pytest.raises(TypeError, match="ManualAxisType"):
         library.ShapeDtypeStruct((2,), "float32", manual_axis_type={"x"})
+
+
+# Calls of a library `m` with a number that its dtype holds, or with one that it does not.
+NUMBERS = {
+    "typeof": lambda m, n: str(m.typeof(n).dtype),
+    "jvp": lambda m, n: m.jvp(lambda x: x * 1.0, (n,), (np.zeros((), m.dtypes.float0),)),
+    "vjp": lambda m, n: m.vjp(lambda x: x * 1.0, n)[0],
+    "linearize": lambda m, n: m.linearize(lambda x: x * 1.0, n)[0],
+    "jit": lambda m, n: m.jit(lambda x: x)(n),
+    "vmap": lambda m, n: m.vmap(lambda x, y: x * y, in_axes=(None, 0))(n, np.ones(2, np.float32)),
+    "checkpoint": lambda m, n: m.checkpoint(lambda x: x)(n),
+    "cond": lambda m, n: m.lax.cond(True, lambda x: x, lambda x: x, n),
+    "while_loop": lambda m, n: m.lax.while_loop(lambda x: x < 0, lambda x: x, n),
+    "fori_loop": lambda m, n: m.lax.fori_loop(0, 2, lambda i, x: x, n),
+    "scan": lambda m, n: m.lax.scan(lambda c, x: (c, x), n, np.ones(2, np.float32)),
+    "reduce": lambda m, n: m.lax.reduce(np.arange(3, dtype=np.int32), n, m.lax.add, (0,)),
+    "add": lambda m, n: m.numpy.add(1, n),
+    "where": lambda m, n: m.numpy.where(True, n, 1),
+    "maximum": lambda m, n: m.numpy.maximum(m.numpy.int8(1), n),
+    "clip": lambda m, n: m.numpy.clip(m.numpy.arange(3), 0, n),
+    "sum": lambda m, n: m.numpy.sum(n),
+    "initial": lambda m, n: m.numpy.max(m.numpy.arange(3), initial=n),
+    "operator": lambda m, n: m.numpy.arange(3) < n,
+    "take": lambda m, n: m.numpy.take(np.ones(3, np.float32), n),
+    "pad": lambda m, n: m.numpy.pad(m.numpy.arange(3), 1, constant_values=n),
+    "switch": lambda m, n: m.lax.switch(min(n, 1), [lambda: 1, lambda: 2]),
+    "unsigned": lambda m, n: m.numpy.ones(2, np.uint32) & (n % 2**31),
+    "static": lambda m, n: m.jit(lambda x, n: x + 1, static_argnums=1)(1.0, n),
+    "full": lambda m, n: m.numpy.full(2, n, np.float32),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("number", [1, 2**31 - 1, 2**31, 2**40, 2**70])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_integers_that_their_dtype_may_not_hold(name, number, wide):
+    """Answered by both, or refused by both with the same class of error."""
+    found = []
+    with x64(wide):
+        for library in BOTH:
+            try:
+                NUMBERS[name](library, number)
+            except (OverflowError, TypeError) as error:
+                found.append(type(error).__name__)
+            else:
+                found.append("answered")
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("k", [0, 2, -2, 2**31 - 1, -(2**31), 2**31, 2**40, -(2**40)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_eye_of_any_diagonal(k, wide):
+    with x64(wide):
+        np.testing.assert_array_equal(np.asarray(minijax.numpy.eye(3, 4, k=k)), np.eye(3, 4, k=k))
+
+
+@pytest.mark.parametrize("count", [0, 3, 32, 33, 200])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bool"])
+def test_isin_of_few_and_of_many(count, dtype):
+    x = (np.arange(40) * 7 % 23).reshape(5, 8).astype(dtype)
+    others = (np.arange(count) * 5 % 31).astype(dtype)
+    if dtype == "float32":
+        x[0, :3] = np.nan, -0.0, np.inf
+        others[:3] = [np.nan, 0.0, np.inf][:count]
+    for invert in (False, True):
+        assert_same(*[m.numpy.isin(x, others, invert=invert) for m in BOTH])

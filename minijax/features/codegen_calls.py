@@ -110,6 +110,7 @@ def builder(tree: Any, signatures: Sequence) -> Callable[[Sequence], Any] | None
     leaves = source.names(tree.num_leaves)
     for leaf in leaves:
         source.line(f"{leaf} = new(ArrayImpl)")
+        source.line(f"{leaf}._in_numpy = None")
     source.line(f"[{', '.join(f'{leaf}._buffer' for leaf in leaves)}] = buffers")
     source.line(f"[{', '.join(f'{leaf}.signature' for leaf in leaves)}] = signatures")
     source.line(f"return {source.put_together(tree, iter(leaves))}")

@@ -42,7 +42,7 @@ CACHE_MISS_ERRORS = (
 _CONTAINERS = frozenset((dict, list, tuple))
 LEAF = tree_util.tree_structure(0)
 _FEW = 16  # results, for which a function is made by `hooks.result_builder`, in 0.3 ms
-new_array = object.__new__  # faster than `ArrayImpl(...)`: the caller sets the two attributes
+new_array = object.__new__  # faster than `ArrayImpl(...)`: the caller sets its attributes
 
 
 _TEMPLATE = """
@@ -67,6 +67,7 @@ def {name}({parameters}):
             return many(results)
         out = new_array(ArrayImpl)
         (out._buffer,) = results
+        out._in_numpy = None
         out.signature = signature
         return out
     {forgotten} = None
@@ -125,15 +126,12 @@ def entry_of(
     An `out_tree` of None is that of one array. Of a program that is called `often`, the function that
     makes the results may be slow to make.
     """
-    signatures = tuple(program.out_signatures)
-    many = None if out_tree is None or out_tree == LEAF else _made(out_tree, signatures, often)
+    signatures, many = tuple(program.out_signatures), None
+    if out_tree is not None and out_tree != LEAF:
+        if often or len(signatures) <= _FEW:
+            many = hooks.result_builder(out_tree, signatures)
+        many = many or (lambda results: out_tree.unflatten(map(ArrayImpl, results, signatures)))
     return execute or program.execute, program.handlers, signatures[0] if signatures else None, many
-
-
-def _made(tree: Any, signatures: tuple, often: bool) -> Callable:
-    """Return the function that makes a pytree of arrays of the buffers of a program's results."""
-    written = hooks.result_builder(tree, signatures) if often or len(signatures) <= _FEW else None
-    return written or (lambda results: tree.unflatten(map(ArrayImpl, results, signatures)))
 
 
 def gather(x: Any, key: list, operands: list, context: Any) -> None:

@@ -181,3 +181,29 @@ def test_errors_leave_nothing_behind():
         f(np.ones(3, np.float32), np.ones(3, np.float32))
     for x in values(np.float32, (3,)):
         np.testing.assert_allclose(np.asarray(f(x + 1)), np.log(x + 1), rtol=1e-6)
+
+
+READ = [values(dtype, (2, 3), 1)[0] for dtype in DTYPES]
+READ += [np.float32(1.5), np.zeros((0, 3), "float32"), np.arange(1025, dtype="float32")]
+
+
+@pytest.mark.parametrize("value", READ, ids=lambda value: f"{value.dtype}{value.shape}")
+def test_arrays_that_numpy_reads_again(value):
+    for array in (jnp.asarray(value), jax.jit(lambda x: x)(value)):
+        expected = value.astype(array.dtype)
+        reads = [np.asarray(array) for _ in range(4)]
+        for read in reads:
+            assert read.dtype == expected.dtype and read.shape == expected.shape
+            assert read.tobytes() == expected.tobytes() and read.strides == reads[0].strides
+            assert not read.flags.writeable
+        if array.dtype.kind in "biufc":  # NumPy's own: the others are copied at each read
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                reads[3].flags.writeable = True
+            if not hasattr(value, "__buffer__"):  # from Python 3.12 on, NumPy asks for the buffer
+                assert (reads[3] is reads[2]) == (value.nbytes <= 4096)
+        assert np.array(array).flags.writeable
+        assert np.asarray(array, "complex64").dtype == "complex64"
+        del reads, read
+        jax.jit(_doubled, donate_argnums=0)(array)
+        with pytest.raises(RuntimeError, match="deleted"):
+            np.asarray(array)

@@ -3,10 +3,9 @@ of arrays.
 
 Some of them can hardly come nearer to upstream, whose C++ function takes the arguments apart itself,
 while Python is given these calls only (CPU time on one machine, where jit of an array takes 5.2 us):
-- a small NumPy array: `batched_device_put` takes 3.8 us, of 10.1; upstream's whole call 5.8
+- a small NumPy array: `batched_device_put` takes 3.8 us, of 10.1; upstream's whole call 5.8; so the
+  values are copied into memory that is lent from call to call (`runtime.lending`)
 - ten results: `execute_sharded` and its handlers take 13.3 us, of 14.6; upstream's whole call 13.0
-- `np.asarray(x)` again: `np.asarray` of jaxlib's buffer takes 0.73 us, of 1.2, which is all of
-  upstream's. A kept view would be faster, but donation copies what NumPy looks at
 """
 
 import numpy as np

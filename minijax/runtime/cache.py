@@ -275,19 +275,23 @@ class DiskCache:
 
 
 class _Counter:
-    """The bytes of all programs in a folder, as text in a file; nothing while one is added."""
+    """The bytes of all programs in a folder, as text in a file; blanks while one is added.
+
+    It is written over, in one width: file systems take 1 ms to truncate a file.
+    """
 
     def __init__(self, file: Any):
         self.file = file
 
     def read(self) -> int | None:
         text = os.pread(self.file.fileno(), 32, 0)
-        return int(text) if re.fullmatch(rb"[0-9]{1,20}\n", text) else None
+        if re.fullmatch(rb"[0-9]{1,20}\n", text):
+            return int(text)
+        os.ftruncate(self.file.fileno(), 0)  # whatever else is there
+        return None
 
     def write(self, total: int | None) -> None:
-        os.ftruncate(self.file.fileno(), 0)
-        if total is not None:
-            os.pwrite(self.file.fileno(), b"%d\n" % total, 0)
+        os.pwrite(self.file.fileno(), b" " * 21 if total is None else b"%020d\n" % total, 0)
 
 
 def _seal(key: str, payload: bytes) -> bytes:

@@ -54,6 +54,7 @@ def program(m, row, grad, vmap):
             outs += batches(m, row.call, args)
         return outs
 
+    run.__name__ = row.name.rpartition(".")[2]  # compiled once, if it is all of a jitted function
     return run
 
 

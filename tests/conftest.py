@@ -20,12 +20,10 @@ from _pytest.runner import runtestprotocol  # noqa: E402
 from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
-from tests.harness.upstream import keep_programs, share_contexts  # noqa: E402
+from tests.harness.upstream import keep_programs, keep_tracebacks, share_contexts  # noqa: E402
 
 keep_programs()
-
-# Upstream takes 8 ms to shorten the traceback of an error; tens of thousands are expected.
-jax.config.update("jax_traceback_filtering", "off")
+keep_tracebacks()
 
 # Tracing allocates much that is not garbage: collections took a tenth of the time.
 gc.set_threshold(20_000, 20, 20)

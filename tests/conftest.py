@@ -20,15 +20,9 @@ from _pytest.runner import runtestprotocol  # noqa: E402
 from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
-from tests.harness.upstream import keep_programs, keep_tracebacks, share_contexts  # noqa: E402
+from tests.harness.upstream import run_many  # noqa: E402
 
-keep_programs()
-keep_tracebacks()
-
-# Tracing allocates much that is not garbage: collections took a tenth of the time.
-gc.set_threshold(20_000, 20, 20)
-
-_drop_contexts = share_contexts()
+_drop_contexts = run_many()
 
 # Files that take minutes begin first, so that no process is left with one at the end.
 _LONG = (

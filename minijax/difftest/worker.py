@@ -119,6 +119,8 @@ def _end_with_the_parent() -> None:
 def main() -> None:
     _end_with_the_parent()
     order = json.load(sys.stdin)
+    gc.freeze()  # the libraries
+    gc.set_threshold(20_000, 20, 20)  # tracing allocates much that is not garbage
     worker = Worker(order)
     fresh = 0
     for numbers in groups(order):

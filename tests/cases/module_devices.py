@@ -364,5 +364,5 @@ def main():
 
 
 if __name__ == "__main__":
-    upstream.share_contexts()
+    upstream.run_many()
     main()

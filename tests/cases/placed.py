@@ -782,6 +782,5 @@ def main(chosen):
 
 
 if __name__ == "__main__":
-    upstream.share_contexts()
-    upstream.keep_programs()
+    upstream.run_many()
     main(sys.argv[1] if len(sys.argv) > 1 else "")

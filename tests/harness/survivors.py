@@ -53,6 +53,7 @@ def main(programs):
     name = sys.argv[1]
     library = importlib.import_module(name)
     importlib.import_module(f"{name}.experimental")
+    upstream.collect_rarely()
     if name == "jax":
         upstream.share_contexts()
     chosen = json.loads(sys.stdin.read())

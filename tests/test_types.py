@@ -67,7 +67,7 @@ NO_NUMBERS = """
     scipy.special.{{expi|sici|fresnel|dawsn|erfcx|wofz|exp1}}(F) | m.nn.{{relu|softplus|celu|mish|hard_silu}}(F)
     jnp.{{ceil|floor|trunc|rint|positive|sin|sort|argmax|cumsum}}(K) | jnp.array_equiv({{K, K|K, K[:1]|K, 1|x, K}})
     jnp.insert(K, {{0|1|-1|[0, 1]|jnp.array([0, 1])|slice(0, 2)|3}}, {{K[0]|K[:2]}}) | jnp.insert(K[:0], 0, K[:2]) | jnp.insert(K[None], 1, K[0], axis=1)
-    K.sum() | jnp.full_like(K, {{K|K[0]|1|K[:2]|K, shape=(2, 3)}}) | lax.full_like(K, {{K|K[0]|K[:2]}})
+    jnp.full_like(K, {{K|K[0]|1|K[:2]|K, shape=(2, 3)}}) | lax.full_like(K, {{K|K[0]|K[:2]}})
     jnp.{{diagflat|imag|real|isin}}(K{{|, K[1:]|, 1}}) | jnp.isin(K, K[1:], {{invert=True|method="compare_all"|method="sort"}}) | jnp.isin(K[:0], K) | m.jit(jnp.isin)(K, K[0])
     jnp.resize(K{{[:0], (2, 2)|, 0|, 4}}) | jnp.diagflat(K, -1) | jnp.{{tril|triu}}(K.reshape(3, 1){{|, -1}}) | m.vmap(jnp.diagflat)(K[None]) | m.vmap(lambda q: q.take(0))(K[:0].reshape(0, 2))
     jnp.{{gradient|roots|fft.fftn}}(K[0]) | jnp.{{roots|polyder|diff}}(K[:0]) | jnp.histogram_bin_edges(K, K) | jnp.take({{x|K[:0]}}, K[:0])

@@ -7,9 +7,11 @@ function, so that its operations are inlined.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
+from types import CellType, FunctionType
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -35,7 +37,7 @@ from minijax.transforms.cached_calls import (
 from minijax.transforms.jit import PjitFunction, jit
 from minijax.transforms.tracing import trace_function
 
-__all__ = ["as_jitted", "library"]
+__all__ = ["as_jitted", "as_method", "library"]
 
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
@@ -96,6 +98,37 @@ def library(
     for stage in _STAGES:
         setattr(wrapper, stage, Stage(_staged, stage, wrapper, static))
     return wrapper
+
+
+def as_method(function: Callable, check: Callable[[ArrayImpl], None] | None = None) -> Callable:
+    """A function as a method: a second one of the same code, since the array is its first argument.
+
+    `check` is called with the array, and may raise an error. For library functions that is once for
+    each signature: calls that find their program do not check again. Other functions take longer.
+    """
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    if check is not None:
+        if "general" in cells:
+            calls = cells["general"].cell_contents.with_check(check)
+            cells["general"], cells["plain"] = CellType(calls), CellType(calls.plain)
+        else:
+            return _checked_first(function, check)
+    made = FunctionType(
+        function.__code__, function.__globals__, closure=tuple(cells.values()),
+        argdefs=function.__defaults__,
+    )  # fmt: skip
+    made.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(made, function)
+
+
+def _checked_first(function: Callable, check: Callable[[ArrayImpl], None]) -> Callable:
+    @functools.wraps(function)
+    def checked(self, *args, **kwargs):
+        if type(self) is ArrayImpl:
+            check(self)
+        return function(self, *args, **kwargs)
+
+    return checked
 
 
 _STAGES = ("clear_cache", "eval_shape", "lower", "trace")
@@ -276,12 +309,12 @@ class _Calls:
 
     `plain` has those that the least work finds, by the context's key and then by the signatures: of
     calls with arrays, and static keywords. `alone` says that only the first positional argument can be
-    an array.
+    an array. `check` is what `as_method` was given.
     """
 
     __slots__ = (
-        "alone", "converted", "fun", "kept", "plain", "positional", "programs", "static_names",
-        "static_positions",
+        "alone", "check", "converted", "fun", "kept", "plain", "positional", "programs",
+        "static_names", "static_positions",
     )  # fmt: skip
 
     def __init__(self, fun: Callable, static: Sequence[str], converted: Sequence[str]):
@@ -299,9 +332,20 @@ class _Calls:
         self.programs = ProgramCache()
         self.kept = ProgramCache()
         self.plain = self.kept.tables
+        self.check: Callable[[ArrayImpl], None] | None = None
+
+    def with_check(self, check: Callable[[ArrayImpl], None]) -> _Calls:
+        """The calls of a method: its programs are the function's."""
+        calls = copy.copy(self)
+        calls.kept = ProgramCache()
+        calls.plain = calls.kept.tables
+        calls.check = check
+        return calls
 
     def on_miss(self, context: Any, args: tuple, kwargs: dict) -> Any:
         """A call outside of any trace that `plain` does not have."""
+        if self.check is not None and args and type(args[0]) is ArrayImpl:
+            self.check(args[0])
         if context.settings.disable_jit:
             return self.fun(*args, **kwargs)
         arrays: list[ArrayImpl] = []
@@ -325,6 +369,8 @@ class _Calls:
             entry = self._compiled(full, args, kwargs, arrays)
             if entry is None:  # let it meet the values as they were given, and speak of them
                 return self.fun(*args, **kwargs)
+        elif self.check is not None:  # the program may be that of a call of the function
+            self._keep(entry, args, kwargs, arrays)
         program, out_tree = entry
         outs = program(arrays)
         return outs[0] if out_tree is None else out_tree.unflatten(outs)
@@ -378,11 +424,15 @@ class _Calls:
                 return None
             raise
         self.programs[full] = entry
+        self._keep(entry, args, kwargs, arrays)
+        return entry
+
+    def _keep(self, entry, args, kwargs, arrays) -> None:
+        """Let the wrapper find the program by itself, if it looks for calls like this."""
         program, out_tree = entry
         key = self._plain_key(args, kwargs, arrays)
         if key is not None and program.simple:
             self.kept[key] = entry_of(program, out_tree)
-        return entry
 
     def _compile(self, args: tuple, kwargs: dict, arrays: list[ArrayImpl]) -> tuple:
         """The program for these arguments, which are the arrays but for the static ones."""

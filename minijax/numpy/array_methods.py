@@ -5,9 +5,7 @@ This is the one place that ties the array class of the core to the functions of 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from minijax.arguments.values import known_axes
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy
 from minijax.core.array import Array, attach
 from minijax.core.avals import ShapedArray
+from minijax.features.library import as_method
 from minijax.features.queries import is_ref
 from minijax.features.sharding.transfer import device_put
 from minijax.features.slots import slots
@@ -134,14 +133,46 @@ _METHODS = (
 )  # fmt: skip
 
 
-def _method(function: Callable) -> Callable:
-    """A function as a method: a second one of the same code, since the array is its first argument."""
-    method = FunctionType(
-        function.__code__, function.__globals__, closure=function.__closure__,
-        argdefs=function.__defaults__,
-    )  # fmt: skip
-    method.__kwdefaults__ = function.__kwdefaults__
-    return functools.update_wrapper(method, function)
+# Members that arrays of random keys have; upstream's lack the others, also those that make sense.
+_OF_KEYS = {
+    "T",
+    "at",
+    "copy",
+    "flatten",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "swapaxes",
+    "take",
+    "transpose",
+}
+_CHECK_THEMSELVES = {"argsort", "astype", "dot", "sort"}
+
+
+def _of_numbers(name: str) -> Callable[[ArrayImpl], None]:
+    """Return the check of a member of concrete arrays that arrays of random keys lack."""
+
+    def check(self):
+        if self.signature.aval.dtype.kind == "K":
+            raise NotImplementedError(
+                f"Cannot call abstract method {name}: arrays of random keys have no .{name}; use the "
+                "function of jax.numpy, or the words that random.key_data gives."
+            )
+
+    return check
+
+
+def _check_for(name: str) -> Callable[[ArrayImpl], None] | None:
+    if name in _OF_KEYS or name in _CHECK_THEMSELVES:
+        return None
+    special = name.startswith("__") and name != "__array_namespace__"
+    return None if special else _of_numbers(name)
+
+
+_check_astype = _of_numbers("astype")
+_sort_numbers = as_method(sorting.sort, _of_numbers("sort"))
+_argsort_numbers = as_method(sorting.argsort, _of_numbers("argsort"))
+_dot_numbers = as_method(linear_algebra.dot, _of_numbers("dot"))
 
 
 # -- methods that are not a function of the same arguments ------------------------------------
@@ -313,6 +344,8 @@ def _astype(self, dtype, copy=False, device=None):
     try:
         return creation.astype(self, dtype, copy=copy, device=device)
     except Exception as error:
+        if type(self) is ArrayImpl:
+            _check_astype(self)  # only now, since calls that return the array itself are short
         hide_frames(error)
         raise
 
@@ -399,7 +432,7 @@ def _sort(self, axis=-1, *, kind=None, order=None, stable=True, descending=False
     >>> jnp.array([3, 1, 2]).sort()
     Array([1, 2, 3], dtype=int32)
     """
-    return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+    return _sort_numbers(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
 def _argsort(
@@ -414,7 +447,7 @@ def _argsort(
     >>> jnp.array([3, 1, 2]).argsort()
     Array([1, 2, 0], dtype=int32)
     """
-    return sorting.argsort(
+    return _argsort_numbers(
         self, axis, kind=kind, order=order, stable=stable, descending=descending, dtype=dtype
     )
 
@@ -430,9 +463,7 @@ def _dot(self, b, *, precision=None, preferred_element_type=None):
     >>> jnp.array([1, 2]).dot(jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    return linear_algebra.dot(
-        self, b, precision=precision, preferred_element_type=preferred_element_type
-    )
+    return _dot_numbers(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
@@ -534,17 +565,24 @@ _OTHERS: dict[str, Any] = {
 
 def install() -> None:
     """Attach all operators and methods to `Array`."""
-    members: dict[str, Any] = dict(_OTHERS)
+    members: dict[str, Any] = {}
     for name, (function, symbol) in _BINARY.items():
         members[f"__{name}__"] = _operator(function, symbol)
         members[f"__r{name}__"] = _reflected(function, symbol)
     for name, (function, symbol) in _COMPARISONS.items():
         members[f"__{name}__"] = _operator(function, symbol)
     for name, function in _UNARY.items():
-        members[f"__{name}__"] = _method(function)
-    for function in _METHODS:
-        members[function.__name__] = _method(function)
-    members["conj"] = _method(ufuncs.conj)
+        members[f"__{name}__"] = as_method(function)
+    for name, function in {f.__name__: f for f in _METHODS}.items():
+        members[name] = as_method(function, _check_for(name))
+    members["conj"] = as_method(ufuncs.conj, _check_for("conj"))
+    for name, member in _OTHERS.items():
+        check = _check_for(name)
+        if check is not None and isinstance(member, property):
+            member = property(as_method(member.fget, check), doc=member.__doc__)
+        elif check is not None:
+            member = as_method(member, check)
+        members[name] = member
     members["__hash__"] = Array.__hash__
     for name, member in members.items():
         if callable(member):

@@ -377,6 +377,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
                 "a floating dtype first."
             )
         return a
+    if not dtypes.issubdtype(dtype, np.number) and dtype != np.bool_:
+        raise TypeError(f"Cannot interpret '{dtype}' as a data type: round takes numbers.")
     if not _is_inexact(a):
         raise ValueError(f"round takes numbers; got dtype {dtype.name}. Use .astype(int).")
 

@@ -99,6 +99,10 @@ class _Members(ArrayImpl):
         >>> jnp.array([5, 7]).item(1)
         7
         """
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise NotImplementedError(
+                "Cannot call abstract method item: use the words that random.key_data gives."
+            )
         try:
             return self._value.item(*args)
         except IndexError as error:
@@ -127,6 +131,11 @@ class _Members(ArrayImpl):
 
     def __bool__(self) -> bool:
         try:
+            if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+                raise TypeError(
+                    "key array cannot be converted to boolean. Compare keys with ==, or their words "
+                    "that random.key_data gives."
+                )
             if self.aval.size == 1:
                 return bool(self._value.item())
             if self.aval.size == 0:
@@ -166,7 +175,7 @@ class _Members(ArrayImpl):
     @boundary
     def __format__(self, spec: str) -> str:
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            return format(str(self), spec)
+            return object.__format__(self, spec)
         if self.aval.ndim:
             return format(self._value, spec) if spec else str(self)
         return format(self._value[()], spec)

@@ -100,6 +100,8 @@ def mapped_size(
         try:
             sizes.append(shape[dim])
         except IndexError:
+            for other in leaves:  # what is no array at all is said first
+                get_aval(other)
             which = _name_of(fun, in_tree, leaves, x)
             raise ValueError(
                 f"{transform} was requested to map its argument along axis {dim}, which implies "
@@ -107,11 +109,11 @@ def mapped_size(
                 f"{len(shape)} (its shape is {shape}): {which} of {fun_name(fun)}. Use None for an "
                 "argument that is not mapped."
             ) from None
-    distinct = set(sizes)
-    if given is not None:
-        distinct.add(given)
+    distinct = list(dict.fromkeys(sizes))
+    if given is not None and not _is_among(given, distinct):
+        distinct.append(given)
     if len(distinct) == 1:
-        return distinct.pop()
+        return distinct[0]
     if not distinct:
         if not leaves:
             args, kwargs = in_tree.unflatten(leaves)
@@ -125,6 +127,13 @@ def mapped_size(
             f"specified: no argument of {fun_name(fun)} is mapped."
         )
     raise ValueError(_mismatch(transform, fun, in_tree, leaves, dims, sizes, given))
+
+
+def _is_among(size: Any, sizes: Sequence[Any]) -> bool:
+    try:
+        return size in sizes
+    except (TypeError, ValueError):  # it cannot be compared with a number
+        return False
 
 
 def _name_of(fun, in_tree, leaves, x) -> str:

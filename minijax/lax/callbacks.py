@@ -373,6 +373,11 @@ def _declared(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
                 "keys of them with minijax.random.wrap_key_data."
             )
         dtype = np.dtype(dtype)
+        if not dtypes.is_supported(dtype):
+            raise TypeError(
+                f"No dtype_to_ir_type handler for dtype: {dtype}: {leaf!r} of result_shape_dtypes asks for "
+                "it. Let the callback give numbers."
+            )
         if dtypes.canonicalize_dtype(dtype) != dtype:
             raise ValueError(
                 "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled; "

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arrays.array import as_array
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -119,6 +120,12 @@ def _take_apart(args: tuple, kwargs: dict) -> tuple[list, list, Any]:
 
 
 def _is_array(x: Any) -> bool:
+    """Whether a value is an array; TypeError for a scalar or a struct that is none and looks like one."""
+    scalar = isinstance(x, np.generic) and not isinstance(x, np.character)
+    other = not isinstance(x, (Array, type, np.ndarray))
+    if scalar or (other and hasattr(x, "shape") and hasattr(x, "dtype")):
+        as_array(x)
+        return True
     if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
         try:
             get_aval(x)

@@ -83,7 +83,8 @@ class _Pmapped:
             ) from None
         if call is None:
             dims = flat_axes("pmap in_axes", tree, (self._axes_of(args, places), 0))
-            if all(dim is None for dim in dims):
+            mapped = [x for x, dim in zip(leaves, dims, strict=True) if dim is not None]
+            if not any(hasattr(x, "shape") for x in mapped):
                 raise ValueError(
                     "pmap requires at least one argument with a mapped axis. See in_axes."
                 )

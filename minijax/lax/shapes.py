@@ -81,9 +81,12 @@ def _sizes_of(shape: Any) -> tuple[int, ...]:
             return (size_of(shape),)
         return tuple(map(size_of, items_of(shape)))
     except TypeError:
-        raise shape_error(
-            shape if isinstance(shape, (tuple, list, str, np.ndarray)) else (shape,)
-        ) from None
+        if not isinstance(shape, Iterable):
+            raise TypeError(
+                f"{type(shape).__name__!r} object is not iterable: a shape is a tuple of integers, or "
+                f"one; got {shape!r}."
+            ) from None
+        raise shape_error(shape) from None
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:

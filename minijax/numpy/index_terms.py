@@ -70,7 +70,7 @@ def parse(idx: Any, shape: tuple[int, ...], wrap: bool = True) -> Terms:
                 term = (ARRAY, idx, not wrap)
             if term is not None:
                 return Terms([term, *_whole(shape)[1:]], shape)
-        idx = _sequence(idx) if isinstance(idx, (list, tuple, range)) else (idx,)
+        idx = _sequence(idx) if isinstance(idx, (list, tuple, range, bytes, bytearray)) else (idx,)
     items = [_item(item, place) for place, item in enumerate(idx)]
     return _terms(_spelled_out(items, shape), shape, wrap)
 

@@ -29,6 +29,7 @@ from minijax.lax.compare import (
     xor_p,
 )
 from minijax.lax.reductions import reduce_and_p
+from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import (
     ExtendedDtypeError,
     broadcast_to_shape,
@@ -574,7 +575,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
     Array(True, dtype=bool)
     """
-    from_any = [x if is_arraylike(x) else np.asarray(x) for x in (a1, a2)]
+    from_any = [_numbers(x) for x in (a1, a2)]
     return _array_equal(*from_any, equal_nan)
 
 
@@ -589,6 +590,13 @@ def _array_equal(a1, a2, equal_nan):
     return _all(out)
 
 
+def _numbers(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        get_aval(x)  # TypeError for one of objects
+    known = is_arraylike(x) and not isinstance(x, np.generic)  # some scalars are no numbers
+    return x if known else asarray(x)
+
+
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Test whether two arrays broadcast to each other and are equal then.
 
@@ -600,7 +608,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
     """
-    a1, a2 = [x if is_arraylike(x) else np.asarray(x) for x in (a1, a2)]
+    a1, a2 = [_numbers(x) for x in (a1, a2)]
     try:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))
         common_dtype((a1, a2), "equal")

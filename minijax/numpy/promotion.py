@@ -202,6 +202,10 @@ def _pair_of(x: Any) -> tuple[Any, bool]:
     kind = type(x)
     if kind in _NUMBERS:
         return _NUMBERS[kind], kind is not bool
+    if isinstance(x, np.generic) and x.dtype.kind in "mMV" and not dtypes.is_supported(x.dtype):
+        raise ValueError(
+            f"dtype={x.dtype!r} is not a valid dtype for JAX type promotion. Convert {x!r} to a number."
+        )
     aval = get_aval(unwrapped(x))
     return aval.dtype, aval.weak_type
 

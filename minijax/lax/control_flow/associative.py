@@ -5,13 +5,14 @@ It is written with slices, so it needs no primitive of its own.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import tree_util
-from minijax.arrays.array import as_value
+from minijax.arrays.array import as_array, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -48,6 +49,12 @@ def associative_scan(
     leaves, tree = tree_util.flatten(elems)
     if not leaves:
         raise IndexError("associative_scan: elems holds no array: there is nothing to scan over.")
+    for x in leaves:
+        if not hasattr(x, "ndim"):
+            raise AttributeError(
+                f"{type(x).__name__!r} object has no attribute 'ndim': elems of associative_scan are "
+                f"arrays; got {x!r}."
+            )
     leaves = [x if isinstance(x, Array) else as_value(x) for x in leaves]
     axis = _axis(leaves, axis)
     if local.context.trace is eval_trace and not local.context.settings.disable_jit:
@@ -67,7 +74,7 @@ def associative_scan(
 
 
 def _axis(leaves: Sequence[Any], axis: int) -> int:
-    ndim = leaves[0].ndim
+    ndim, axis = leaves[0].ndim, operator.index(axis)
     if not -ndim <= axis < ndim:
         raise ValueError(
             f"axis {axis} is out of bounds for array of dimension {ndim} in associative_scan: the "
@@ -103,7 +110,8 @@ class _Scan:
             raise ValueError(
                 f"associative_scan: fn must return the structure of elems, {self.tree}; got {tree}."
             )
-        return outs
+        outs = [x if isinstance(x, Array) else as_value(x) for x in outs]
+        return [x if isinstance(x, Array) else as_array(x) for x in outs]  # a struct is refused
 
     def part(self, leaves: Sequence[Any], start: int, limit: int, stride: int = 1) -> list[Any]:
         return [slice_in_dim(x, start, limit, stride, self.axis) for x in leaves]

@@ -6,6 +6,7 @@ The primitive and its rules stand in `scan_rules`.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -68,6 +69,7 @@ def scan(
     xs_leaves, xs_tree = tree_util.flatten(xs)
     length = _length(xs_leaves, length)
     unroll = unroll_factor(unroll, length)
+    hash(reverse)  # TypeError for what is no flag
     if any(is_ref(get_aval(x)) for x in xs_leaves):
         f, xs = _over_references(f, xs_leaves, xs_tree, length)
         xs_leaves, xs_tree = tree_util.flatten(xs)
@@ -89,6 +91,8 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
             continue
         shape = x.shape if hasattr(x, "aval") else get_aval(x).shape
         if not shape:
+            for other in leaves:  # what is no array at all is said first
+                get_aval(other)
             raise ValueError(
                 f"scan got value with no leading axis to scan over: a leaf of xs is {x!r}, of "
                 "shape (). Each leaf of xs needs a leading axis; pass what is the same in each "
@@ -140,8 +144,10 @@ def _over_references(f: Callable, leaves: Sequence[Any], tree: Any, length: int)
 
 def unroll_factor(unroll: int | bool, length: int) -> int:
     known_value(unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
-    if isinstance(unroll, bool):
+    hash(unroll)  # TypeError for an array
+    if isinstance(unroll, (bool, np.bool_)):
         unroll = max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
     check_at_most("unroll", min(unroll, length), 1 << 16)
     if unroll < 0:
         raise ValueError(
@@ -314,6 +320,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     check_callables("map(f, ...): f should be a callable.", f)
     leaves, tree = tree_util.flatten(xs)
     length = _length(leaves, None)
+    batch_size = None if batch_size is None else operator.index(batch_size)
     if batch_size is None or batch_size >= length or batch_size == 0:
         if batch_size and length:
             return vmap(f)(xs)

@@ -123,3 +123,49 @@ SAMPLERS = rows("""
 @pytest.mark.parametrize("text", SAMPLERS)
 def test_what_is_no_shape_and_no_dtype_of_samples(text):
     check(f"random.{text}", key=lambda m: m.random.key(0))
+
+
+COEFFICIENTS = rows(
+    "[] | 1.0 | [1.0, 2.0] | np.ones((2, 2)) | np.ones(0) | np.ones((1, 1, 1)) | np.ones((2, 0)) | [0, 1, 0]"
+)
+
+
+@pytest.mark.parametrize("a", COEFFICIENTS)
+def test_polynomials_of_any_shape(a):
+    for text in rows("roots | polyder | polyint | poly | trim_zeros"):
+        check(f"jnp.{text}({a})")
+    check(f"jnp.polyval({a}, 2.0)")
+    for b in COEFFICIENTS[1:-1]:
+        for text in rows("polyadd | polysub | polymul | polydiv"):
+            check(f"jnp.{text}(np.asarray({a}, 'float32'), {b})")
+
+
+EINSUMS = rows("""
+    "{{ij->k|ij->ii|ijk|i|i......->i|..i->i|i->i->i|ij-j|ij>j|ij,jk|ij->ijk|i j->j|...ij->...}}", np.ones((2, 3))
+    np.ones(2){{|, [0]|, [0], [1]|, [0], [0, 0]|, [0, 1]|, [0], np.ones(2)|, [1.5]|, 0|, None}}
+    "i->i", {{None|'a'|[1.0, 2.0]|[[1.0]]|object()|np.ones(2), np.ones(2)|np.ones(2), optimize='x'|np.ones(2), out=1}}
+    {{None|b'i'|['i']|1}}, np.ones(2) | "i,i->", np.ones(2), np.ones(2), {{precision='x'|preferred_element_type='x'|optimize=[(0, 5)]}}
+""")
+
+
+@pytest.mark.parametrize("text", EINSUMS)
+def test_subscripts_that_do_not_fit(text):
+    check(f"jnp.einsum({text})")
+
+
+STATICS = rows("""
+    {{sum|all|max|mean|ptp}}(x, keepdims=S) | {{cumsum|argsort|sort|diff|append(x, x|take(x, 0|roll(x, 1}}{{|(x}}, axis=S)
+    {{sort|argsort}}(x, {{stable|descending|kind|order}}=S) | round(x, S) | vander(x, S) | polyder(x, S) | polyint(x, S)
+    {{convolve|correlate}}(x, x, mode=S) | cov(x, {{rowvar|bias}}=S) | angle(x, deg=S) | average(x, returned=S)
+    searchsorted(x, x, {{side|method}}=S) | digitize(x, x, right=S) | allclose(x, x, equal_nan=S) | polyfit(x, x, S)
+""")
+STATICS = [row for row in STATICS if row.count("(") == row.count(")")]
+
+
+@pytest.mark.parametrize("text", STATICS)
+def test_static_arguments_without_a_hash(text):
+    for value in ("[]", "[0]", "{}"):
+        check(
+            "jnp." + text.replace("=S", f"={value}").replace("S)", f"{value})"),
+            x=lambda m: np.ones(3),
+        )

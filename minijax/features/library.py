@@ -45,6 +45,8 @@ _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 # The errors that a tracer for a static argument causes.
 _REFUSALS = (ConcretizationTypeError, TracerIntegerConversionError, NonHashableStatic)
 _NO_KEYS = _SIGNED | {ArrayImpl}  # an array in place of a shape cannot be compared at all
+# Parameters of which the functions make tuples or numbers, whether or not they say so.
+_CONVERTED = {"axes", "copy", "correction", "ddof", "out_sharding", "shape"}
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 
@@ -364,7 +366,7 @@ class _Calls:
             self._check_numbers(args, kwargs)
             raise
         if full is None:  # outside of the handler: let `fun` say so, with no other error as context
-            return self.fun(*args, **kwargs)
+            return self._run(args, kwargs)
         if entry is None:
             entry = self._compiled(full, args, kwargs, arrays)
             if entry is None:  # let it meet the values as they were given, and speak of them
@@ -385,6 +387,27 @@ class _Calls:
         leaves, tree = tree_util.flatten(given)
         for index, leaf in enumerate(leaves):
             aval_of_argument(leaf, self.fun, tree, index, "jit")
+
+    def _run(self, args: tuple, kwargs: dict) -> Any:
+        """Run the function as it is, unless a flag has no hash.
+
+        If it fails and another static argument has none, the error says so.
+        """
+        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        static = sorted((self.static_names & given.keys()) - self.converted - _CONVERTED)
+        unhashable = {name: error for name in static if (error := _hash_error(given[name]))}
+        called = self.fun.__name__.lstrip("_")
+        if unhashable:
+            parameters = inspect.signature(self.fun).parameters
+            for name, error in unhashable.items():
+                if isinstance(parameters[name].default, bool):
+                    raise non_hashable(name, called, given[name], error)
+        try:
+            return self.fun(*args, **kwargs)
+        except (AttributeError, IndexError, TypeError, ValueError):
+            for name, error in unhashable.items():
+                raise non_hashable(name, called, given[name], error) from None
+            raise
 
     def suit_jit(self, args: tuple, kwargs: dict) -> bool:
         """Whether static arguments can be hashed, and the others are arrays or None."""
@@ -491,6 +514,14 @@ class _Calls:
             else:
                 return None
         return key[0] if len(key) == 1 else tuple(key)
+
+
+def _hash_error(x: Any) -> TypeError | None:
+    try:
+        hash(x)
+    except TypeError as error:
+        return error
+    return None
 
 
 def _order(place: tuple[int | str, Any]) -> tuple:

@@ -27,7 +27,7 @@ from minijax.numpy.contraction_paths import (
     contraction_path,
     contractions,
 )
-from minijax.numpy.promotion import check_arraylike, converted, number_like, to_array
+from minijax.numpy.promotion import check_arraylike, converted, is_arraylike, number_like, to_array
 from minijax.numpy.selecting import choose_where
 from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
@@ -68,11 +68,21 @@ def einsum(
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
     text, operands = _as_text(subscripts, operands)
+    if not all(map(is_arraylike, operands)):
+        _read(text, [_rank_of(x) for x in operands])  # what is said of their ranks comes first
     if isinstance(optimize, list):
         optimize = tuple(map(_frozen, optimize))
     return _einsum(
         text, optimize, precision, preferred_element_type, _dot_general, out_sharding, *operands
     )
+
+
+def _rank_of(x: Any) -> int:
+    if x is None or np.asarray(x).dtype == object:
+        raise ValueError(
+            f"Cannot determine the shape of {x}, can only determine the shape of array-like objects."
+        )
+    return np.ndim(x)
 
 
 def _frozen(step: Any) -> Any:
@@ -115,7 +125,7 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[An
     if len(arrays) > len(labels):
         *arrays, output = arrays
     try:
-        used = {label for group in [*labels, output or []] for label in group}
+        used = {label for group in labels for label in group}
         names = dict(zip(sorted(used - {Ellipsis}), _LETTERS, strict=False))
     except TypeError as error:
         raise TypeError(
@@ -127,7 +137,11 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[An
         return "".join(["..." if label is Ellipsis else names[label] for label in group])
 
     joined = ",".join(map(text, labels))
-    return joined if output is None else f"{joined}->{text(output)}", arrays
+    try:
+        return joined if output is None else f"{joined}->{text(output)}", arrays
+    except KeyError as error:
+        error.add_note("It is a label of the result of einsum that no operand has.")
+        raise
 
 
 def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -141,11 +155,15 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
             f"{len(ranks)}. The subscripts are {text!r}."
         )
     if text.count("->") > 1:
-        raise ValueError(f"Subscripts can only contain one '->': got {text!r}.")
+        raise ValueError(f"Subscripts can only contain one '->'. Got {text!r}.")
     for character in text.replace("->", "").replace("...", ""):
         if character in ".->":  # anything else may be a label
-            what = "Invalid Ellipses" if character == "." else "Invalid arrow"
-            raise ValueError(f"{what}: character {character} is not a valid symbol in {text!r}.")
+            what = (
+                "Invalid Ellipses" if character == "." else "Subscripts can only contain one '->'"
+            )
+            raise ValueError(f"{what}. Character {character} is no label in {text!r}.")
+    if any(labels.count("...") > 1 for labels in (*inputs, output)):
+        raise ValueError(f"Invalid Ellipses. An operand has more than one in {text!r}.")
     free = [letter for letter in _LETTERS if letter not in text][: max(ranks, default=0)]
     longest = 0
     for index, (labels, rank) in enumerate(zip(inputs, ranks, strict=True)):

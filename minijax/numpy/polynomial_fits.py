@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.calls import Static
 from minijax.features.library import library
 from minijax.numpy import linalg, reductions, ufuncs
 from minijax.numpy.division import divide
@@ -145,6 +146,8 @@ def polyfit(
     >>> jnp.polyfit(jnp.arange(3.0), jnp.array([1.0, 3.0, 5.0]), 1).round()
     Array([2., 1.], dtype=float32)
     """
+    for name, value in [("cov", cov), ("deg", deg), ("full", full), ("rcond", rcond)]:
+        Static(value, name, "polyfit")  # ValueError for what has no hash
     deg = operator.index(deg)
     if deg < 0:
         raise ValueError(f"expected deg >= 0; polyfit got {deg}.")

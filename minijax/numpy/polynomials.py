@@ -60,8 +60,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     check_arraylike("polyval", p, x)
     p, x = promote_dtypes_inexact(p, x) if _needs_float(p) else promote_dtypes(p, x)
     p, x = to_array("polyval", p), to_array("polyval", x)
-    if not p.aval.ndim:
-        raise TypeError("polyval takes coefficients of shape (n, ...); got a scalar.")
+    _check_axis("polyval", p)
     if p.aval.ndim > 1:
         check_ranks("polyval", p, x, core=(1, 0))
     shape = broadcast_shapes(p.aval.shape[1:], x.aval.shape)
@@ -87,15 +86,17 @@ def _summed(a: Any, b: Any) -> Any:
     """The sum of two polynomials: the last coefficients of the longer one and the shorter one's."""
     longer, shorter = (a, b) if a.aval.shape[0] >= b.aval.shape[0] else (b, a)
     count = shorter.aval.shape[0]
-    if longer.aval.shape[0] == count:
+    if longer.aval.shape == shorter.aval.shape:
         return ufuncs.add(a, b)
-    return IndexHelper(longer)[-count:].add(shorter) if count else longer
+    return IndexHelper(longer)[-count:].add(shorter)  # of no coefficients: ValueError
 
 
 def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     check_arraylike(name, a, b)
     a, b = promote_dtypes(to_array(name, a), to_array(name, b))
-    return atleast_1d(a), atleast_1d(b)
+    for p in (a, b):
+        _check_axis(name, p)
+    return a, b
 
 
 @library
@@ -125,6 +126,20 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """
     a, b = _pair("polysub", a1, a2)
     return _summed(a, ufuncs.negative(b))
+
+
+def _check_axis(name: str, p: Any) -> None:
+    if not p.aval.ndim:
+        raise IndexError(
+            f"tuple index out of range: {name} takes coefficients of shape (n, ...); got a scalar."
+        )
+
+
+def _check_sized(name: str, *ps: Any) -> None:
+    if not all(p.aval.ndim for p in ps):
+        raise TypeError(
+            f"len() of unsized object: {name} takes arrays of coefficients, no scalars."
+        )
 
 
 def _check_vector(name: str, p: Any) -> None:
@@ -222,7 +237,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 @library
 def _polymul(a1, a2):
     a1, a2 = promote_dtypes_inexact(to_array("polymul", a1), to_array("polymul", a2))
-    a1, a2 = atleast_1d(a1), atleast_1d(a2)
+    _check_sized("polymul", a1, a2)
     a1, a2 = (x if x.aval.shape[0] else zeros(1, x.aval.dtype) for x in (a1, a2))
     return convolve(a1, a2, mode="full")
 
@@ -253,8 +268,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 def _polydiv(u, v):
     check_arraylike("polydiv", u, v)
     u, v = promote_dtypes_inexact(to_array("polydiv", u), to_array("polydiv", v))
-    _check_vector("polydiv", u)
-    _check_vector("polydiv", v)
+    _check_sized("polydiv", u, v)
     m, n = u.aval.shape[0] - 1, v.aval.shape[0] - 1
     scale = divide(1, v[0])
     count = max(m - n + 1, 1)
@@ -284,6 +298,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
         raise TypeError(f"trim_zeros: trim must be a string such as 'fb'; got {trim!r}.")
     axes = axes_of(axis, filt.ndim)
     value = known(filt, "trim_zeros", "Find the places of its zeros outside of the program.")
+    if not {"f", "b"} & set(trim.lower()):
+        return filt
     index: list[Any] = [slice(None)] * filt.ndim
     for one in axes:
         others = tuple([i for i in range(filt.ndim) if i != one])

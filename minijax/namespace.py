@@ -51,6 +51,18 @@ def named(fun: _F, name: str, module: str) -> _F:
     return made  # type: ignore[return-value]
 
 
+def pickled_by_name(self: Any, protocol: int) -> Any:
+    """Return what pickles an object: its name, if the module that it is of has it, or its parts.
+
+    A method `__reduce_ex__` for classes of which objects are public functions.
+    """
+    name = getattr(self, "__qualname__", "")
+    found: Any = sys.modules.get(self.__module__)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is self else object.__reduce_ex__(self, protocol)
+
+
 def own_names(module: str) -> None:
     """Give the functions in the `__all__` of a module that are named otherwise the names there."""
     names = sys.modules[module].__dict__

@@ -1,8 +1,10 @@
 """The names that public modules show to `dir`: upstream's, and nothing else."""
 
+import copy
 import importlib
 import inspect
 import json
+import operator
 import pathlib
 import pickle
 import re
@@ -171,3 +173,13 @@ def test_objects_show_upstreams_names_and_no_others():
     for name, ours in objects("minijax").items():
         added = public(ours) - public(theirs[name]) - BESIDE.get(name, set())
         assert not added, (name, added)
+
+
+@pytest.mark.parametrize(
+    "name", ["numpy.add", "numpy.sin", "nn.relu", "lax.add", "custom_jvp", "Array"]
+)
+def test_public_objects_are_pickled_by_name(name):
+    found = operator.attrgetter(name)(minijax)
+    assert pickle.loads(pickle.dumps(found)) is copy.deepcopy(found) is found
+    own = minijax.numpy.frompyfunc(divmod, 2, 2)  # which is none of a module's
+    assert copy.copy(own) is not own

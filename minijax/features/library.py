@@ -28,6 +28,7 @@ from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError, TracerIntegerConversionError, float0_error
 from minijax.features.slots import slots
+from minijax.tracebacks import hide_frames
 from minijax.transforms.cached_calls import (
     LEAF,
     NUMBERS,
@@ -46,7 +47,7 @@ _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 _REFUSALS = (ConcretizationTypeError, TracerIntegerConversionError, NonHashableStatic)
 _NO_KEYS = _SIGNED | {ArrayImpl}  # an array in place of a shape cannot be compared at all
 # Parameters of which the functions make tuples or numbers, whether or not they say so.
-_CONVERTED = {"axes", "copy", "correction", "ddof", "out_sharding", "shape"}
+_CONVERTED = {"axes", "copy", "correction", "ddof", "out", "out_sharding", "shape"}
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 
@@ -126,9 +127,13 @@ def as_method(function: Callable, check: Callable[[ArrayImpl], None] | None = No
 def _checked_first(function: Callable, check: Callable[[ArrayImpl], None]) -> Callable:
     @functools.wraps(function)
     def checked(self, *args, **kwargs):
-        if type(self) is ArrayImpl:
-            check(self)
-        return function(self, *args, **kwargs)
+        try:
+            if type(self) is ArrayImpl:
+                check(self)
+            return function(self, *args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return checked
 

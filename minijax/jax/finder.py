@@ -182,7 +182,10 @@ class Loader:
             claim("jax", minijax)
             for known, home in names.VALUE_CLASSES.items():
                 where, _, name = known.rpartition(".")
-                getattr(importlib.import_module(where), name).__module__ = home
+                origin = importlib.import_module(where)
+                getattr(origin, name).__module__ = home
+                if home.startswith("jaxlib."):
+                    sys.modules.setdefault(home, origin)
             for name in names.IMPORTED_WITH_JAX:
                 sys.modules.setdefault(f"jax.{name}", present(f"jax.{name}"))
 

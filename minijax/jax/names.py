@@ -26,9 +26,10 @@ MODULE_ALIASES: dict[str, str] = {
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
 
 # Classes of values, and the modules that upstream says its own are of: libraries that work with arrays
-# of many libraries choose theirs by the package of the class.
+# of many libraries choose theirs by the package of the class. jaxlib._jax has another ArrayImpl: a class
+# is pickled by the name of a module that has it.
 VALUE_CLASSES = {
-    "minijax.arrays.array.ArrayImpl": "jaxlib._jax",
+    "minijax.arrays.array.ArrayImpl": "jaxlib._arrays",
     "minijax.core.trace.Tracer": "jax._src.core",
     "minijax.core.staging.StagedTracer": "jax._src.interpreters.partial_eval",
     "minijax.transforms.batching.BatchTracer": "jax._src.interpreters.batching",

@@ -17,6 +17,7 @@ from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.features.stages.struct import eval_shape
 from minijax.lax.control_flow import associative_scan, scan
+from minijax.namespace import pickled_by_name
 from minijax.numpy import cumulative, float_parts, logic, reductions, ufuncs
 from minijax.numpy.indexing import IndexHelper
 from minijax.numpy.joining import joined
@@ -89,6 +90,7 @@ class ufunc:
         self.__doc__ = func.__doc__
 
     __module__ = "minijax.numpy"
+    __reduce_ex__ = pickled_by_name
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"

@@ -231,6 +231,7 @@ jax.jit(jax.vmap(jax.grad(see)))(x)
 print([kind.__module__.partition(".")[0] for kind in seen], pickle.loads(pickle.dumps(x)))
 from jax._src.interpreters.batching import BatchTracer
 print(BatchTracer in seen)
+print([pickle.loads(pickle.dumps(kind, p)) is kind for kind in [type(x)] for p in range(5)])
 """
 
 

@@ -24,7 +24,7 @@ from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
 from minijax.features.custom_rules.typed_values import typed
 from minijax.features.wrapped_functions import WrappedFun, wrap_init
-from minijax.namespace import written_in
+from minijax.namespace import pickled_by_name, written_in
 from minijax.transforms.batching import (
     AxisData,
     BatchTrace,
@@ -378,6 +378,7 @@ class SetsInnerRules:
     """A wrapped function: rules of other kinds are set on the function within."""
 
     fun: Any
+    __reduce_ex__ = pickled_by_name
 
     def __getattr__(self, name: str) -> Any:
         if name in ("defjvp", "defjvps", "defvjp", "def_vmap"):

@@ -113,12 +113,8 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     try:
         return treedef.unflatten(leaves)
     except AttributeError:
-        if isinstance(treedef, PyTreeDef):
-            raise
-        raise AttributeError(
-            f"{type(treedef).__name__!r} object has no attribute 'unflatten': tree_unflatten takes "
-            f"structures of pytrees, as tree_structure gives them; got {treedef!r}."
-        ) from None
+        _check_structures("tree_unflatten", treedef)
+        raise
 
 
 def tree_leaves(tree: Any, is_leaf: _IsLeaf = None) -> list[Any]:

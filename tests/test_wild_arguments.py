@@ -90,7 +90,7 @@ NO_ARRAYS = {
 }  # fmt: skip
 WITH_NO_ARRAYS = rows("""
     m.debug.print("{}", x) | m.debug.callback(lambda y: None, x) | m.pure_callback(lambda y: y, x, 1.0)
-    m.device_put(1.0, x) | m.vmap(lambda y: y + 1)(x) | m.vmap(lambda y: y + 1, axis_size=x)(np.ones(2)) | m.pmap(lambda y: y)(x)
+    m.vmap(lambda y: y + 1)(x) | m.vmap(lambda y: y + 1, axis_size=x)(np.ones(2)) | m.pmap(lambda y: y)(x)
     lax.scan(lambda c, y: (c + 1, y), 0.0, x) | lax.scan(lambda c, y: (c + 1, y), 0.0, np.ones(2), {{unroll|reverse|length}}=x)
     lax.map(lambda y: y + 1, x) | lax.associative_scan(lambda a, b: a + b, x) | lax.associative_scan(jnp.add, np.ones(3), axis=x)
     jnp.array_equal(x, 1) | jnp.array_equiv(x, 1) | jnp.add(x, 1) | jnp.ones(3) == x | jnp.stack(x) | jnp.ones(3)[x]

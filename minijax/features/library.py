@@ -47,7 +47,10 @@ _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 _REFUSALS = (ConcretizationTypeError, TracerIntegerConversionError, NonHashableStatic)
 _NO_KEYS = _SIGNED | {ArrayImpl}  # an array in place of a shape cannot be compared at all
 # Parameters of which the functions make tuples or numbers, whether or not they say so.
-_CONVERTED = {"axes", "copy", "correction", "ddof", "norm", "out", "out_sharding", "shape"}
+_CONVERTED = {
+    "axes", "check_finite", "copy", "correction", "ddof", "dtype", "norm", "out", "out_sharding",
+    "overwrite_a", "overwrite_b", "shape",
+}  # fmt: skip
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 

@@ -203,7 +203,7 @@ def _pair_of(x: Any) -> tuple[Any, bool]:
     if kind in _NUMBERS:
         return _NUMBERS[kind], kind is not bool
     if isinstance(x, np.generic) and x.dtype.kind in "mMV" and not dtypes.is_supported(x.dtype):
-        raise ValueError(
+        raise _NoNumberError(
             f"dtype={x.dtype!r} is not a valid dtype for JAX type promotion. Convert {x!r} to a number."
         )
     aval = get_aval(unwrapped(x))
@@ -238,6 +238,10 @@ def common_dtype(args: Sequence[Any], name: str = "") -> tuple[Any, bool]:
         if any(dtype == dtypes.float0 for dtype, _ in pairs):
             raise float0_error(name or "an operation of arithmetic") from error
         raise
+
+
+class _NoNumberError(TypeError, ValueError):
+    """A date or a record among numbers: ValueError by upstream's functions, TypeError by some."""
 
 
 class ExtendedDtypeError(TypeError, ValueError):

@@ -201,7 +201,6 @@ def as_sharding(where: Any) -> Any:
     device = getattr(where, "_device", None)
     if device is not None:
         return shardings.single_device(device)
-    hash(where)  # TypeError for what cannot be hashed, as no place
     raise ValueError(
         "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
         "`jax.memory.Space` or a pytree of these values. Received invalid value: "

@@ -135,17 +135,8 @@ _METHODS = (
 
 # Members that arrays of random keys have; upstream's lack the others, also those that make sense.
 _OF_KEYS = {
-    "T",
-    "at",
-    "copy",
-    "flatten",
-    "ravel",
-    "reshape",
-    "squeeze",
-    "swapaxes",
-    "take",
-    "transpose",
-}
+    "T", "at", "copy", "flatten", "ravel", "reshape", "squeeze", "swapaxes", "take", "transpose",
+}  # fmt: skip
 _CHECK_THEMSELVES = {"argsort", "astype", "dot", "sort"}
 
 

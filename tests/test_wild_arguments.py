@@ -135,7 +135,9 @@ def test_polynomials_of_any_shape(a):
         check(f"jnp.{text}({a})")
     check(f"jnp.polyval({a}, 2.0)")
     for b in COEFFICIENTS[1:-1]:
-        for text in rows("polyadd | polysub | polymul | polydiv"):
+        # Upstream adds no polynomial to an empty one: `polyadd_of_empty` among its findings.
+        sums = "" if {a, b} & {"[]", "np.ones(0)"} else " | polyadd | polysub"
+        for text in rows(f"polymul | polydiv{sums}"):
             check(f"jnp.{text}(np.asarray({a}, 'float32'), {b})")
 
 

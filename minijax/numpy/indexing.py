@@ -555,7 +555,8 @@ def _apply(func: Callable, x: Array, idx: Any, options: Options) -> Array:
         return indexing.scatter_apply(x, vectors, func, numbers, update_shape=y.shape, **params)
 
     index = parse(idx, x.aval.shape, options.wrap)
-    zero = np.zeros((), np.bool_)[()]  # of which the shape is used alone
+    dtype = x.aval.dtype
+    zero = np.zeros((), dtype if isinstance(dtype, np.dtype) else np.bool_)[()]  # for its shape
     context = local.context
     if context.trace is not eval_trace or type(x) is not ArrayImpl or context.settings.disable_jit:
         return write(scatter, x, index, zero, options)

@@ -88,7 +88,7 @@ def _summed(a: Any, b: Any) -> Any:
     count = shorter.aval.shape[0]
     if longer.aval.shape == shorter.aval.shape:
         return ufuncs.add(a, b)
-    return IndexHelper(longer)[-count:].add(shorter)  # of no coefficients: ValueError
+    return IndexHelper(longer)[-count:].add(shorter) if count else longer
 
 
 def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:

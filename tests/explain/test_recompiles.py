@@ -194,7 +194,7 @@ def test_causes_around_a_function():
 
     jax.jit(outer)(2.0)
     causes = {c.cause for r in explain.recompiles().records if r.name == "<lambda>"
-              for c, *_ in r.changes if r.place[1] == outer.__code__.co_firstlineno + 1}  # fmt: skip
+              for c, *_ in r.changes if r.place == (__file__, outer.__code__.co_firstlineno + 1)}  # fmt: skip
     assert causes == {"other options, or caches cleared"}
 
 

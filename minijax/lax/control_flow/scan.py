@@ -320,11 +320,11 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     check_callables("map(f, ...): f should be a callable.", f)
     leaves, tree = tree_util.flatten(xs)
     length = _length(leaves, None)
-    batch_size = None if batch_size is None else operator.index(batch_size)
     if batch_size is None or batch_size >= length or batch_size == 0:
         if batch_size and length:
             return vmap(f)(xs)
         return _map(f, None, leaves, tree, length)
+    batch_size = operator.index(batch_size)
     if batch_size < 0:
         raise ValueError(f"map(f, xs, batch_size=...) takes a positive integer; got {batch_size}.")
     batches, rest = divmod(length, batch_size)

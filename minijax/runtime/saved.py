@@ -7,6 +7,7 @@ of theirs runs. A compiled program itself is code of the machine, which no check
 
 from __future__ import annotations
 
+import enum
 import io
 import pickle
 import sys
@@ -58,6 +59,8 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is shardings.SingleDeviceSharding:  # else it were on the device of that number
             return _on_device, (obj.device, obj.memory_kind)
+        if isinstance(obj, enum.Enum):  # Python before 3.11.4 has them found by getattr
+            return type(obj), (obj.value,)
         named = isinstance(obj, (type, types.FunctionType, types.BuiltinFunctionType))
         if named and obj.__name__ not in _CLASSES.get(obj.__module__, ()):
             raise ValueError(

@@ -116,10 +116,12 @@ def missing(name: str) -> str:
 
 def is_public(fullname: str) -> bool:
     """Whether minijax has a module of this name that upstream has too."""
-    if fullname.split(".")[1] not in names.PUBLIC_MODULES or is_borrowed(
-        fullname.rpartition(".")[0]
-    ):
+    parent, _, name = fullname.rpartition(".")
+    if fullname.split(".")[1] not in names.PUBLIC_MODULES or is_borrowed(parent):
         return False
+    shown = getattr(sys.modules.get("mini" + parent), name, None)
+    if shown is not None and not isinstance(shown, types.ModuleType):
+        return False  # the function `lax.dot`, whose module has its name
     try:
         return importlib.util.find_spec("mini" + fullname) is not None
     except ModuleNotFoundError:  # its parent is missing

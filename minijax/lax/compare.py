@@ -433,6 +433,10 @@ def _(ct, which, *cases):
 @select_n_p.batch
 def _(args, dims):
     which, *cases = args
+    if not any(map(ndim_of, cases)) and all(d is None for d in dims[1:]):
+        # A choice between numbers is one for each element of `which`, whatever its rank.
+        cases = [to_shape(case, which.shape, ()) for case in cases]
+        return select_n_p.bind(which, *cases), dims[0]
     ndim = max(ndim_of(x) - (d is not None) for x, d in zip(cases, dims[1:], strict=True))
     place = next((d for d in dims[1:] if d is not None), 0)
     size = mapped_size(args, dims)

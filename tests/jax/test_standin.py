@@ -160,6 +160,22 @@ for name in {sorted({path.stem for path in ROOT.iterdir() if path.name[0] not in
     assert run("-m", "minijax.jax", "-c", program) == run("-c", program)
 
 
+@pytest.mark.parametrize("function", ["jax.lax.dot", "jax.lax.fft", "jax.numpy.einsum"])
+def test_functions_that_have_the_name_of_a_module(function):
+    """A search for a module of this name finds none, and the function stays where it is."""
+    program = f"""
+import importlib, pkgutil, pydoc
+import jax
+for find in (pydoc.locate, pkgutil.resolve_name):
+    print(callable(find({function!r})))
+try:
+    importlib.import_module({function!r})
+except ModuleNotFoundError:
+    print(callable(eval({function!r})))
+"""
+    assert run("-m", "minijax.jax", "-c", program) == run("-c", program) == 3 * "True\n"
+
+
 def test_notebook():
     pytest.importorskip("IPython")
     run(

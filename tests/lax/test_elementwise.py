@@ -409,6 +409,24 @@ def test_batched_select_and_clamp(dims):
     compare(lambda lib: lib.vmap(lambda p: lib.lax.select(p, y[0], x[0]))(scalar))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_batched_select_between_numbers(axis):
+    """Under vmap `which` may have any rank where the cases are numbers that are not mapped."""
+    which = np.arange(6).reshape(2, 3) % 2
+    for cases in ((0, 1), (0.5, 2.0), (np.int8(3), np.int8(4))):
+        compare(
+            lambda lib, cases=cases: lib.vmap(lambda p: lib.lax.select(p, *cases), axis, axis)(
+                which > 0
+            )
+        )
+        compare(lambda lib, cases=cases: lib.vmap(lambda p: lib.lax.select_n(p, *cases))(which))
+    compare(
+        lambda lib: lib.jit(
+            lib.grad(lambda a: lib.vmap(lambda p: lib.lax.select(p, a, a * a))(which > 0).sum())
+        )(np.float32(3))
+    )
+
+
 def test_clamp():
     x = np.float32([-2, -1, 0, 0.5, 1, 3, np.nan])
     low, high = np.full_like(x, -1), np.full_like(x, 1)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import code
 import os
+import pkgutil
 import runpy
 import sys
 import traceback
 import types
+from importlib.machinery import SourceFileLoader
 from typing import Any
 
 from minijax.jax.finder import API_VERSION, install
@@ -93,10 +95,22 @@ def _run_program(first: str, arguments: list[str]) -> dict[str, Any]:
         sys.argv = arguments or [""]
         return _execute(sys.stdin.read(), "<stdin>")
     sys.argv = arguments
-    if not os.path.isdir(first):
-        # A directory or a zip file puts itself in front; a script's folder stands there.
-        sys.path[0] = os.path.dirname(os.path.abspath(first))
-    return runpy.run_path(first, run_name="__main__")
+    if os.path.isdir(first):  # puts itself in front
+        return runpy.run_path(first, run_name="__main__")
+    sys.path[0] = os.path.dirname(os.path.abspath(first))
+    if first.endswith(".pyc") or pkgutil.get_importer(first) is not None:  # a zip file
+        return runpy.run_path(first, run_name="__main__")
+    return _script(os.path.abspath(first))
+
+
+def _script(path: str) -> dict[str, Any]:
+    """Run a file as Python does: it knows its whole path, and `sys.argv` keeps what was typed."""
+    loader = SourceFileLoader("__main__", path)
+    code = loader.source_to_code(loader.get_data(path), path)
+    names = _main_names()
+    names.update(__file__=path, __loader__=loader, __cached__=None)
+    exec(code, names)
+    return names
 
 
 def _main_names() -> dict[str, Any]:

@@ -53,6 +53,20 @@ def test_script(tmp_path):
     assert out.split() == ["args", "one", "--two", "__main__", "0.10.2", "1.0"]
 
 
+def test_script_knows_its_path(tmp_path):
+    """Its `__file__` is absolute, whatever was typed, so that it may change the folder."""
+    (tmp_path / "script.py").write_text(
+        "import __main__, inspect, os, sys\n"
+        "def f(): pass\n"
+        "print(__file__, sys.argv, sys.path[0], __spec__, __package__, type(__loader__).__name__)\n"
+        "os.chdir(os.sep)\n"
+        "print(f.__code__.co_filename, inspect.getsource(__main__.f), vars(__main__) is globals())"
+    )
+    typed = (f"{tmp_path.name}/script.py", "one")
+    folder = tmp_path.parent
+    assert run("-m", "minijax.jax", *typed, cwd=folder) == run(*typed, cwd=folder)
+
+
 def test_module(tmp_path):
     (tmp_path / "module_of_mine.py").write_text(PROGRAM)
     out = run("-m", "minijax.jax", "-m", "module_of_mine", "-x", cwd=tmp_path)

@@ -167,8 +167,14 @@ def _check_jacobian_output(outs, holomorphic, transform) -> None:
             )
 
 
-def _basis(avals: Sequence[Any]) -> list[Any]:
+def _basis(avals: Sequence[Any], transform: str) -> list[Any]:
     """Return for each aval the unit directions of all of them: together an identity matrix."""
+    if not avals:
+        what = "input" if transform == "jacfwd" else "output"
+        raise ValueError(
+            f"at least one array or dtype is required: {transform} was given a function whose {what} "
+            "is a pytree without leaves."
+        )
     total = sum(aval.size for aval in avals)
     start, parts = 0, []
     for aval in avals:
@@ -197,7 +203,7 @@ def _columns(flat, leaves, holomorphic, transform):
         return [instantiate(t) for t in dots[: flat.count]]
 
     axis = AxisData(None, total)
-    dots, dims = batch_flat(push, axis, _basis(avals), [0] * len(avals))
+    dots, dims = batch_flat(push, axis, _basis(avals, transform), [0] * len(avals))
     outs = kept
     _check_jacobian_output(outs[: flat.count], holomorphic, transform)
     blocks = []
@@ -225,7 +231,7 @@ def _rows(flat, leaves, holomorphic, transform):
         return pullback.pull(given)
 
     axis = AxisData(None, total)
-    cts, dims = batch_flat(pull, axis, _basis(out_avals), [0] * len(out_avals))
+    cts, dims = batch_flat(pull, axis, _basis(out_avals, transform), [0] * len(out_avals))
     columns = [
         _split_row(ct, dim, total, out_avals, get_aval(leaf))
         for leaf, ct, dim in zip(leaves, cts, dims, strict=True)

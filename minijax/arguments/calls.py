@@ -12,7 +12,10 @@ from minijax.core.trace import Tracer
 from minijax.namespace import user_stacklevel
 from minijax.runtime import platforms
 
-__all__ = ["ArgumentMarks", "Call", "NonHashableStatic", "Static", "chosen_device", "non_hashable"]
+__all__ = [
+    "ArgumentMarks", "Call", "NonHashableStatic", "Static", "check_hashable", "chosen_device",
+    "non_hashable",
+]  # fmt: skip
 
 
 class NonHashableStatic(ValueError):
@@ -38,6 +41,14 @@ def non_hashable(name: str, function: str, value: Any, error: Exception) -> NonH
     return made
 
 
+def check_hashable(name: str, function: str, value: Any) -> None:
+    """NonHashableStatic unless the static argument `name` of a function has a hash."""
+    try:
+        hash(value)
+    except TypeError as error:
+        raise non_hashable(name, function, value, error) from None
+
+
 class Static:
     """The value of a static argument in a cache key: equal only to one of the same type."""
 
@@ -54,7 +65,8 @@ class Static:
         return self.hash
 
     def __eq__(self, other):
-        return type(self.value) is type(other.value) and self.value == other.value
+        mine, others = self.value, other.value
+        return mine is others or (type(mine) is type(others) and mine == others)
 
 
 class Call:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.calls import check_hashable
 from minijax.errors import ShardingTypeError
 from minijax.features.library import library
 from minijax.features.sharding.sharding_rules import parts_of
@@ -47,6 +48,7 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
 
     def body(a, axis, dtype, out):
         check_no_out(name, out)
+        check_hashable("axis", name, axis)
         a = to_array(name, a)
         if axis is None or (a.aval.weak_type and not a.aval.ndim):  # a number has one axis
             a, axis = _flat(name, a), axis or 0

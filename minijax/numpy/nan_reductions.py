@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.calls import check_hashable
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import div_p, mul_p, sub_p
@@ -43,6 +44,11 @@ def _not_nan(a: Any, where: Any) -> Any:
     return mask if where is None else and_p.bind(*promote_shapes("where", mask, where))
 
 
+def _operand(name: str, a: Any, axis: Any) -> Any:
+    check_hashable("axis", name, axis)
+    return to_array(name, a)
+
+
 @library(static=("axis", "dtype", "out", "keepdims"))
 def nansum(
     a: ArrayLike,
@@ -63,7 +69,7 @@ def nansum(
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
     Array(3., dtype=float32)
     """
-    a = to_array("nansum", a)
+    a = _operand("nansum", a, axis)
     if _inexact(a):
         a = choose_where(isnan(a), number_like(a, 0), a)
     return reductions.sum(a, axis, dtype, out, keepdims, initial=initial, where=where)
@@ -89,7 +95,7 @@ def nanprod(
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array(6., dtype=float32)
     """
-    a = to_array("nanprod", a)
+    a = _operand("nanprod", a, axis)
     if _inexact(a):
         a = choose_where(isnan(a), number_like(a, 1), a)
     return reductions.prod(a, axis, dtype, out, keepdims, initial=initial, where=where)
@@ -130,7 +136,7 @@ def nanmax(
     >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2., dtype=float32)
     """
-    a = to_array("nanmax", a)
+    a = _operand("nanmax", a, axis)
     return _nan_extreme(reductions.max, -np.inf, a, axis, out, keepdims, initial, where)
 
 
@@ -153,7 +159,7 @@ def nanmin(
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1., dtype=float32)
     """
-    a = to_array("nanmin", a)
+    a = _operand("nanmin", a, axis)
     return _nan_extreme(reductions.min, np.inf, a, axis, out, keepdims, initial, where)
 
 
@@ -223,7 +229,7 @@ def nanmean(
     Array(1.5, dtype=float32)
     """
     check_no_out("nanmean", out)
-    a = to_array("nanmean", a)
+    a = _operand("nanmean", a, axis)
     where = reductions.mask_of("nanmean", where)
     if not _inexact(a):
         return reductions.mean(a, axis, dtype, out, keepdims, where=where)
@@ -257,7 +263,7 @@ def nanvar(
     Array(1., dtype=float32)
     """
     check_no_out("nanvar", out)
-    a = to_array("nanvar", a)
+    a = _operand("nanvar", a, axis)
     working, result = reductions._var_dtypes("nanvar", a, as_dtype(dtype, "nanvar"))
     a = converted(a, working)
     where = _not_nan(a, reductions.mask_of("nanvar", where))

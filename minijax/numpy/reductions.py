@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.calls import check_hashable
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.features.library import library
@@ -414,6 +415,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     >>> jnp.count_nonzero(jnp.array([[1, 0], [2, 3]]), axis=1)
     Array([1, 2], dtype=int32)
     """
+    check_hashable("axis", "count_nonzero", axis)
     a = to_array("count_nonzero", a)
     return sum(truth(a), axis=axis, dtype=dtypes.int_(), keepdims=keepdims)
 

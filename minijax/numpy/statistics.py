@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.calls import check_hashable
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation
@@ -71,8 +73,8 @@ def average(
     """
     a = to_array("average", a)
     if weights is None:
-        out = reductions.mean(a, axis, keepdims=keepdims)
         axes = axes_of(axis, a.aval.ndim)
+        out = reductions.mean(a, axes, keepdims=keepdims)
         count = reductions.count_of(a, axes, None, None)
         count = np.asarray(count).astype(out.aval.dtype)[()]
         total = broadcast_to_shape(count, out.aval.shape)
@@ -119,6 +121,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
             f"jax.numpy.{name} does not support overwrite_input=True or out != None: arrays are "
             "immutable. Use the result."
         )
+    axis = _reduced_axis(name, axis)
     check_arraylike(name, a, q)
     if method not in _METHODS:
         raise ValueError(
@@ -160,6 +163,11 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         lead = q.aval.ndim
         found = expanded(found, [i + lead for i in axes]) if axes else found
     return converted(found, found.aval.dtype)
+
+
+def _reduced_axis(name: str, axis: Any) -> Any:
+    check_hashable("axis", name, axis)
+    return axis if axis is None or type(axis) is tuple else operator.index(axis)
 
 
 def _check_floating(q: Any) -> None:

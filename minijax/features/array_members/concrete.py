@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,23 @@ def _conversion(kind: type) -> Callable[[Any], Any]:
     return convert
 
 
+class _OfNumbers:
+    """Descriptor: a method that arrays of random keys do not have."""
+
+    def __init__(self, method: Callable):
+        self.method = method
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self.method
+        if instance.signature.aval.dtype.kind == "K":
+            raise AttributeError(
+                f"'PRNGKeyArray' object has no attribute {self.method.__name__!r}: use the array that "
+                "random.key_data gives."
+            )
+        return MethodType(self.method, instance)
+
+
 class _Members(ArrayImpl):
     """Members that concrete arrays are given."""
 
@@ -71,13 +89,17 @@ class _Members(ArrayImpl):
         """
         self._buffer.delete()
 
+    @_OfNumbers
     def is_ready(self) -> bool:
-        """Return a bool: whether the values have been computed. Source: PJRT buffers.
+        """Return a bool: whether the values have been computed.
+
+        RuntimeError if the array was deleted. Source: PJRT buffers.
 
         >>> jnp.ones(3).block_until_ready().is_ready()
         True
         """
         next(released)
+        self._check_deleted()  # of which jaxlib's answer is a segmentation fault
         return self._buffer.is_ready()
 
     def copy_to_host_async(self) -> None:
@@ -108,6 +130,7 @@ class _Members(ArrayImpl):
         except IndexError as error:
             raise IndexError(f"{error}: the array has shape {self.shape}.") from None
 
+    @_OfNumbers
     def tolist(self) -> Any:
         """Return the elements as Python numbers in nested lists. Source: NumPy's `ndarray.tolist`.
 
@@ -116,6 +139,7 @@ class _Members(ArrayImpl):
         """
         return self._value.tolist()
 
+    @_OfNumbers
     def tobytes(self, order: str = "C") -> bytes:
         """Return the bytes of the elements in row-major order, or column-major if `order` is "F".
 
@@ -223,6 +247,7 @@ class _Members(ArrayImpl):
     def __deepcopy__(self, memo: Any) -> ArrayImpl:
         return self.__copy__()
 
+    @_OfNumbers
     def clone(self) -> ArrayImpl:
         """Return a copy of the array in memory of its own, on the same devices.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.calls import check_hashable
 from minijax.arguments.values import known_value
 from minijax.config import override
 from minijax.core.array import Array
@@ -135,6 +136,7 @@ def norm(
     Array([5., 2.], dtype=float32)
     """
     check_arraylike("jnp.linalg.norm", x)
+    check_hashable("axis", "norm", axis)
     (x,) = promote_dtypes_inexact(to_array("norm", x))
     x = converted(x, x.dtype)
     if axis is None:

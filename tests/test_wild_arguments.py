@@ -198,6 +198,45 @@ def test_static_arguments_without_a_hash(text):
         )
 
 
+HASHLESS = rows("""
+    m.jit(f, static_argnums=1){{|.lower|.trace|.eval_shape}}(1.0, S) | m.jit(f, static_argnames="s"){{|.lower}}(1.0, s=S)
+    m.grad(m.jit(f, static_argnums=1))(1.0, S) | m.vmap(m.jit(f, static_argnums=1), (0, None))(np.ones(2), S)
+    m.{{jit|grad}}(lambda x: m.jit(f, static_argnums=1)(x, {{S|x|(x,)}}))(1.0) | m.make_jaxpr(f, static_argnums=1)(1.0, S)
+    m.pmap(f, static_broadcasted_argnums=1){{|.lower}}(np.ones((1, 2)), S) | m.grad(m.checkpoint(f, static_argnums=1))(1.0, S)
+    m.export.export(m.jit(f, static_argnums=1))(1.0, S) | m.grad(m.custom_jvp(f, nondiff_argnums=(1,)))(1.0, S)
+""")
+
+
+@pytest.mark.parametrize("text", HASHLESS)
+def test_static_arguments_of_transforms_without_a_hash(text):
+    for value in ("[1]", "{1: 2}", "{1}", "np.ones(2)", "(1, [2])", "jnp.ones(2)"):
+        given = re.sub(r"\bS\b", value, text)
+        ours, theirs = (outcome(m, given, f=lambda x, s: x) for m in (minijax, jax))
+        assert (ours[0] == "answered") == (theirs[0] == "answered"), (ours, theirs)
+        if theirs[0] != "answered":
+            assert _public(theirs) in ours[0] and ours[1].startswith(theirs[1].split(". ")[0])
+
+
+EQUAL = [1, 1.0, True, np.float32(1), (1,), (1.0,), (True,), ((1,), 2), ((1.0,), 2), 0.0, -0.0]
+EQUAL += [frozenset([1]), frozenset([1.0]), np.float32, np.dtype("float32"), "float32", np.nan]
+
+
+def test_equal_static_arguments_of_other_types():
+    """A program is found by a static argument of its type that is equal, whatever is within it."""
+    for names in ({"static_argnums": 1}, {"static_argnames": "s"}):
+        traced = []
+        for m in (minijax, jax):
+            seen = []
+            f = m.jit(lambda x, s, seen=seen: seen.append(s) or x, **names)
+            counts = []
+            for value in EQUAL * 2:
+                f(1.0, value) if "static_argnums" in names else f(1.0, s=value)
+                counts.append(len(seen))
+            within = [m.jit(lambda x, v=v: f(x, s=v))(1.0) and len(seen) for v in EQUAL]
+            traced.append((counts, within))
+        assert traced[0] == traced[1]
+
+
 JACOBIANS = rows("""
     m.{{jacfwd|jacrev|hessian}}({{lambda x: {}|lambda x: 1.0|lambda x: x}})({{1.0|()}})
     m.jacrev(lambda a, b: a, argnums=(0, 1))(1.0, {}) | m.jacfwd(lambda x: {"a": x, "b": ()})(1.0)

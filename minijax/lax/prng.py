@@ -21,7 +21,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import leading
-from minijax.features.sharding.types import without_varying
+from minijax.features.sharding.types import without_placement
 from minijax.lax.rules import broadcasting_batch, nary_shape, zero_derivative
 from minijax.lowering.module import Value
 from minijax.lowering.types import physical
@@ -217,7 +217,7 @@ def _lower_with(
     """Call the function that one of the four makes, traced on words and mapped over keys."""
     out = b.out
     words = [Value(x.name, physical(x.aval)) for x in operands]
-    avals = without_varying([x.aval for x in words])
+    avals = without_placement([x.aval for x in words])
     key = (impl, which, avals, depth, extra)
     closed = _traced.get(key)
     if closed is None:

@@ -18,7 +18,7 @@ from minijax.core.avals import get_aval
 from minijax.core.caches import ProgramCache
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
-from minijax.features.sharding.types import without_varying
+from minijax.features.sharding.types import without_placement
 from minijax.lax.arithmetic import add, div, mul, neg, sqrt, sub
 from minijax.lax.compare import bitwise_and, bitwise_or, eq, ge, le, select
 from minijax.lax.control_flow.loops import while_loop
@@ -83,7 +83,7 @@ _traced = ProgramCache()
 def _(b, keys, a, *, log_space):
     # A function of its own: XLA then treats a parameter that is a constant like any other, so that
     # the samples are the same bits.
-    avals = without_varying((keys.aval, a.aval))
+    avals = without_placement((keys.aval, a.aval))
     key = (*avals, log_space)
     closed = _traced.get(key)
     if closed is None:

@@ -156,7 +156,7 @@ def _reshaped_parts(shape, parts, sizes, count_of) -> list[Any] | None:
     """Return the mesh axes that split dimensions after a reshape; None if they do not correspond.
 
     Dimensions correspond in groups of equal products: one, several that become one, or one that
-    becomes several, of which the first then has the split.
+    becomes several, of which the first then has the split, or each as many mesh axes as its size.
     """
     old = [(size, part) for size, part in zip(shape, parts, strict=True) if size != 1]
     new = [axis for axis, size in enumerate(sizes) if size != 1]
@@ -180,9 +180,20 @@ def _reshaped_parts(shape, parts, sizes, count_of) -> list[Any] | None:
         if (len(left) > 1 and len(right) > 1) or found[: len(named)] != named:
             return None
         joined = tuple([name for part in named for name in axes_of(part)])
-        if sizes[right[0]] % count_of(joined):
+        for axis in right:  # that before the last one which is split has one row on each device
+            whole = not sizes[axis] % count_of(joined)
+            prefixes = (joined[:k] for k in range(1, len(joined) + 1))
+            first = (
+                joined if whole else next((n for n in prefixes if count_of(n) == sizes[axis]), None)
+            )
+            if first is None:
+                return None
+            out[axis] = first if len(first) > 1 else first[0]
+            joined = joined[len(first) :]
+            if not joined:
+                break
+        if joined:
             return None
-        out[right[0]] = joined if len(joined) > 1 else joined[0]
     return out
 
 

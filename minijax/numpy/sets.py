@@ -537,8 +537,10 @@ def _isin(element, test_elements, invert, method):
     ):
         method = "compare_all"
     if method == "compare_all":
-        grown = reshaped(element, (*shape, 1))
-        out = reductions.any(equal(grown, others), axis=-1)
+        if any(parts_of(element.aval)):  # split as a reshape to one axis and back says
+            element = ravel(element)
+        grown = reshaped(element, (*element.aval.shape, 1))
+        out = reshaped(reductions.any(equal(grown, others), axis=-1), shape)
     else:
         others = sort(others)
         out = equal(take(others, searchsorted(others, element), axis=0, mode="clip"), element)

@@ -32,6 +32,7 @@ from minijax.random.uniforms import (
     signs,
     spread,
     sum_last,
+    whole_parameter,
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
@@ -80,7 +81,8 @@ def gamma(
     >>> random.gamma(random.key(0), 2.0, shape=(3,)).shape
     (3,)
     """
-    return _gamma(key, a, shape, dtype, "gamma", False)
+    check_parameters("gamma", a)
+    return _gamma(key, whole_parameter(a, shape, out_sharding), shape, dtype, "gamma", False)
 
 
 @library(static=_STATIC)
@@ -176,6 +178,7 @@ def dirichlet(
             "dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0: give the concentrations along "
             "the last axis."
         )
+    alpha = whole_parameter(alpha, shape, out_sharding)
     shape = sample_shape("dirichlet", shape, alpha, trailing=1)
     shape = (*shape, np.shape(alpha)[-1])
     alpha = spread(converted(alpha, dtype), shape)

@@ -17,7 +17,7 @@ from minijax.numpy import linalg
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.random.continuous import normal_of
 from minijax.random.keys import single_key
-from minijax.random.uniforms import check_parameters, float_dtype
+from minijax.random.uniforms import check_parameters, float_dtype, whole_parameter
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.typing import ArrayLike, DTypeLike
@@ -107,6 +107,7 @@ def multivariate_normal(
     keys = single_key("multivariate_normal", key)
     check_parameters("multivariate_normal", mean, cov)
     mean, cov = promote_dtypes_inexact(jnp.asarray(mean), jnp.asarray(cov))
+    mean, cov = (whole_parameter(x, shape, out_sharding) for x in (mean, cov))
     dtype = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {set(_METHODS)}")

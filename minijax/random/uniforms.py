@@ -14,12 +14,14 @@ from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
+from minijax.features.sharding.explicit import reshard
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.prng import random_bits_p
 from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.lax.shapes import broadcast_shapes, canonical_shape
 from minijax.numpy.promotion import check_arraylike
 from minijax.random.keys import single_key
-from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -108,6 +110,16 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
         return x
     dims = tuple(range(len(shape) - len(found), len(shape)))
     return lax.broadcast_in_dim(x, shape, dims)
+
+
+def whole_parameter(x: Any, shape: Any, out_sharding: Any) -> Any:
+    """A parameter of samples of which neither shape nor sharding is given: whole on each device.
+
+    Such samples of several distributions are not split, as upstream's, whatever the parameters are.
+    """
+    if shape is None and out_sharding is None and any(parts_of(get_aval(x))):
+        return x if get_abstract_mesh().empty else reshard(x, PartitionSpec())
+    return x
 
 
 def sum_last(x: Any) -> Any:

@@ -333,6 +333,20 @@ programs({
     "zeros": lambda t: t.jnp.zeros((8, 8), out_sharding=t.P("x")),
     "iota": lambda t: t.lax.broadcasted_iota("int32", (8, 8), 0, out_sharding=t.P("x")),
     "normal": lambda t: t.m.random.normal(t.m.random.key(0), (8, 8), out_sharding=t.P("x", "y")),
+    "gamma": lambda t: [
+        t.m.random.gamma(t.m.random.key(0), a) for a in (t.w**2, t.on("x", value=A[0] ** 2))
+    ],
+    "dirichlet": lambda t: [t.m.random.dirichlet(t.m.random.key(0), a**2 + 1) for a in (t.rows, t.u)],
+    "vectors": lambda t: [
+        t.m.random.multivariate_normal(t.m.random.key(0), t.rows, np.eye(8, dtype="float32"), shape)
+        for shape in (None, (8,))
+    ],
+    "reshape of a dimension over two axes": lambda t: [
+        t.jnp.reshape(t.on(("x", "y"), value=A.ravel()), sizes)
+        for sizes in ((4, 16), (4, 2, 8), (4, 1, 4, 4), (8, 8), (1, 64))
+    ],
+    "no reshape over two axes": lambda t: t.on(("x", "y"), value=A.ravel()).reshape(2, 32),
+    "isin": lambda t: [t.jnp.isin(t.w, A[0]), t.jnp.isin(A[0], t.on("x", value=A[1]))],
     "reshape asked": lambda t: t.lax.reshape(t.w, (64,), out_sharding=t.P("x")),
     "device_put": lambda t: t.m.device_put(t.w, t.P("y", "x")),
     "jit out": lambda t: t.m.jit(lambda a: a, out_shardings=t.P("y", "x"))(t.w),

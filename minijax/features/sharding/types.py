@@ -18,7 +18,7 @@ from minijax.runtime.named_sharding import IndivisibleError, NamedSharding
 
 __all__ = [
     "MEMBERS", "ManualAxisType", "Placement", "check_manual", "check_size", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
-    "without_varying",
+    "without_placement",
 ]  # fmt: skip
 
 NO_AXES: frozenset = frozenset()
@@ -125,12 +125,13 @@ def with_placement(aval: ShapedArray, placement: Placement | None) -> ShapedArra
     return ShapedArray(aval.shape, aval.dtype, aval.weak_type, placement)
 
 
-def without_varying(avals: Iterable[Any]) -> tuple[Any, ...]:
-    """Return types that vary over no mesh axis, for programs that are traced to be lowered.
+def without_placement(avals: Iterable[Any]) -> tuple[Any, ...]:
+    """Return types that say nothing of meshes, for programs that are traced to be lowered.
 
-    Lowering has no mesh in force, over whose axes the carries of their loops would have to vary.
+    Lowering has no mesh in force, over whose axes the carries of their loops would have to vary, and
+    the partitioner splits what a reshape of explicit axes would have to be told of.
     """
-    return tuple([a.update(vma=NO_AXES) if vma_of(a) else a for a in avals])
+    return tuple([ShapedArray(a.shape, a.dtype, a.weak_type) if a.placement else a for a in avals])
 
 
 # -- what types have as attributes -------------------------------------------------------------------

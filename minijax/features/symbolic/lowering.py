@@ -227,6 +227,22 @@ class DynamicBuilder(ShardedBuilder):
         scope = next(size.scope for aval in avals for size in aval.shape if is_dim(size))
         return list(scope.read(text))
 
+    def custom_call(
+        self, target: str, operands: Sequence[Value], outs: Sequence[Any], **options: Any
+    ) -> list[Value]:
+        """A custom call that is told the shapes of its results, if these depend on variables."""
+        if not any(map(is_symbolic, outs)):
+            return super().custom_call(target, operands, outs, **options)
+        shapes = [self.vector(physical(out).shape) for out in outs]
+        places = [*range(len(operands), len(operands) + len(shapes))]
+        told = f"indices_of_shape_operands = dense<{places}> : tensor<{len(places)}xi64>"
+        extra = options.pop("extra", "")
+        if options.get("layouts") is not None:
+            given, made = options["layouts"]
+            options["layouts"] = ([*given, *[[0]] * len(shapes)], made)
+        extra = f"{extra}, {told}" if extra else told
+        return super().custom_call(target, (*operands, *shapes), outs, extra=extra, **options)
+
     def constant(self, value: Any, aval: ShapedArray | None = None) -> Value:
         aval = get_aval(value) if aval is None else aval
         if is_symbolic(aval):

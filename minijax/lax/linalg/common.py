@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.queries import is_dim
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, conj_p, div_p
@@ -278,11 +279,12 @@ def _partitioning(ins: Sequence[Any], outs: Sequence[Any], lead: int) -> str:
             return "[]"
         return f"[{', '.join([*batch, *map(factor, aval.shape[lead:])])}]"
 
+    attributes = f"mhlo.frontend_attributes = {{num_batch_dims = {quoted(str(lead))}}}"
+    every = [size for aval in (*ins, *outs) for size in aval.shape]
+    if any(is_dim(size) or size >= 2**31 for size in every):
+        return attributes  # Shardy reads no larger factor, and none that is not known
     left, right = (", ".join(map(dims, avals)) for avals in (ins, outs))
     rule = f"({left})->({right}) {{{', '.join(sizes)}}}, custom"
-    attributes = f"mhlo.frontend_attributes = {{num_batch_dims = {quoted(str(lead))}}}"
-    if any(size >= 2**31 for aval in (*ins, *outs) for size in aval.shape):
-        return attributes  # Shardy reads no larger factor
     return f"{attributes}, sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
 
 

@@ -16,7 +16,7 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.library import library
-from minijax.features.queries import is_dim
+from minijax.features.queries import certain, is_dim
 from minijax.numpy.promotion import axis_of, canonical_shape, promote_dtypes_inexact
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -298,6 +298,6 @@ def resize(
     dtype = real if dtypes.bit_width(real) >= 32 else np.dtype(np.float32)
     scales = [_scale(shape[axis], image.shape[axis], dtype) for axis in axes]
     zeros = [np.zeros((), dtype)] * len(axes)
-    shrinks = any(shape[axis] < image.shape[axis] for axis in axes)
+    shrinks = not all(certain(lambda i=axis: shape[i] >= image.shape[i]) for axis in axes)
     wider = antialias and shrinks
     return _resampled(image, shape, axes, scales, zeros, method, wider, precision)

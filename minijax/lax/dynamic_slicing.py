@@ -149,7 +149,7 @@ def _(args, dims, *, slice_sizes):
     batching: tuple[int, ...] = ()
     if dx is not None:
         x = moveaxis(x, dx, 0)
-        batching, slice_sizes = (0,), (min(size, 1), *slice_sizes)
+        batching, slice_sizes = (0,), (1 if is_dim(size) else min(size, 1), *slice_sizes)
         axes = [axis + 1 for axis in axes]
     numbers = GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) + 1)),

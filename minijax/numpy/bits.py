@@ -15,6 +15,7 @@ from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation, slicing
 from minijax.lax.shapes import MOST_AXES, items_of
 from minijax.numpy import reductions
@@ -70,10 +71,11 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     bits, axis = along_axis(bits, axis)
     bits = moveaxis(bits, axis, -1)
     *lead, length = bits.aval.shape
-    rest = -length % 8
-    if rest:
+    size = (length + 7) // 8
+    rest = size * 8 - length
+    if is_dim(rest) or rest:
         bits = slicing.pad(bits, np.uint8(0), [(0, 0, 0)] * len(lead) + [(0, rest, 0)])
-    bits = reshaped(bits, (*lead, (length + rest) // 8, 8))
+    bits = reshaped(bits, (*lead, size, 8))
     shifted = compare.shift_left_p.bind(bits, broadcast_to_shape(places, bits.aval.shape))
     out = reductions.sum(shifted, axis=-1, dtype=dtypes.uint8)
     return moveaxis(out, -1, axis)

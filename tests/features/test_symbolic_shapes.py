@@ -217,6 +217,25 @@ PROGRAMS |= {
     )
 }  # fmt: skip
 
+LINEAR_ALGEBRA = {
+    "factors": lambda j, m: (j.numpy.linalg.cholesky(m), abs(j.numpy.linalg.qr(m)[1])),
+    "solutions": lambda j, m: (j.numpy.linalg.inv(m), j.numpy.linalg.solve(m, m[..., :1])),
+    "determinants": lambda j, m: (j.numpy.linalg.det(m), tuple(j.numpy.linalg.slogdet(m))),
+    "spectra": lambda j, m: (j.numpy.linalg.eigvalsh(m), j.numpy.linalg.svd(m)[1]),
+    "all": lambda j, m: (j.numpy.linalg.eigh(m)[0], j.numpy.linalg.pinv(m), j.lax.linalg.lu(m)),
+}
+PROGRAMS |= {
+    f"{name} of {sizes}": (
+        lambda j, x, fun=fun: fun(j, x @ x.swapaxes(-1, -2) + 3 * j.numpy.eye(x.shape[-2])),
+        [sizes], [shape],
+    )
+    for name, fun in LINEAR_ALGEBRA.items()
+    for sizes, shape in (("a,b", (4, 3)), ("a,4,b", (2, 4, 3)))
+}  # fmt: skip
+PROGRAMS["shrunk"] = (
+    lambda j, x: j.image.resize(x, (2, 6), "bilinear"), ["a,b"], AB,
+)  # fmt: skip
+
 
 def made(j, name):
     fun, texts, _, *more = PROGRAMS[name]

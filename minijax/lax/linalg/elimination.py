@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
-
-import numpy as np
 
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
@@ -114,7 +113,7 @@ def _permutation(pivots, *, permutation_size):
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     if not lead:
         return one(pivots)
-    rows = int(np.prod(lead))
+    rows = prod(lead)
     out = vmap(one, axis_size=rows)(reshaped(pivots, (rows, count)))
     return reshaped(out, (*lead, permutation_size))
 

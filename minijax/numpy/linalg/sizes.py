@@ -15,6 +15,7 @@ from minijax.config import override
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.features.library import library
+from minijax.features.queries import certain
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.elimination import take_rows
 from minijax.lax.linalg.orthogonal import geqrf_p
@@ -378,7 +379,7 @@ def det(a: ArrayLike) -> Array:
     """
     a = matrix_of("det", a)
     _square("det", a)
-    return _det_small(a) if a.shape[-1] <= 3 else _det_large(a)
+    return _det_small(a) if certain(lambda: a.shape[-1] <= 3) else _det_large(a)
 
 
 @custom_jvp
@@ -487,4 +488,5 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
         if a.dtype.kind == "c":
             raise NotImplementedError("slogdet method='qr' not implemented for complex inputs")
         return SlogdetResult(*_slogdet_qr(a))
-    return SlogdetResult(*(_slogdet_small if a.shape[-1] <= 2 else _slogdet_lu)(a))
+    small = certain(lambda: a.shape[-1] <= 2)
+    return SlogdetResult(*(_slogdet_small if small else _slogdet_lu)(a))

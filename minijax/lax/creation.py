@@ -14,6 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import Tracer, eval_trace
+from minijax.features.queries import is_dim
 from minijax.features.sharding.explicit import constant_at, made_at
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.types import vma_of
@@ -31,7 +32,7 @@ from minijax.runtime.sharding import Sharding
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = [
-    "broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p", "varying_as",
+    "broadcasted_iota", "counted", "empty", "empty_p", "full", "full_like", "iota", "iota_p", "varying_as",
 ]  # fmt: skip
 
 _NO_OPERAND = "it has no operands, so no trace that transforms its operands meets it"
@@ -75,6 +76,11 @@ def _(*, dtype, shape, dimension, sharding):
 @iota_p.lower
 def _(b, *, dtype, shape, dimension, sharding):
     return b.op("stablehlo.iota", (), b.out, f"iota_dimension = {dimension} : i64")
+
+
+def counted(size: Any) -> Any:
+    """Return 0, 1, ..., size - 1 as NumPy's integers; as an array if the size depends on variables."""
+    return iota(np.int32, size) if is_dim(size) else np.arange(size, dtype=np.int32)
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:

@@ -222,7 +222,9 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     sizes = (shape,) if whole and not np.ndim(shape) else tuple(shape)
     if any(isinstance(size, Tracer) for size in sizes):
         return _of_traced(indices, [to_array("unravel_index", size) for size in sizes])
-    return _unravel_index(indices, tuple(map(operator.index, sizes)))
+    return _unravel_index(
+        indices, tuple([size if is_dim(size) else operator.index(size) for size in sizes])
+    )
 
 
 @library

@@ -15,7 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-__all__ = ["PathInfo", "contraction_path"]
+from minijax.features.queries import is_dim
+
+__all__ = ["UNKNOWN_SIZE", "PathInfo", "contraction_path"]
+
+UNKNOWN_SIZE = 32  # by which operations are counted where a size depends on variables
 
 _Labels = frozenset[str]
 _Pair = tuple[int, ...]
@@ -40,6 +44,7 @@ def contraction_path(
     if name not in _STRATEGIES:
         raise KeyError(f"Path optimizer '{name}' not found, valid options are {set(_STRATEGIES)}.")
     labels = [frozenset(labels) for labels in inputs]
+    sizes = {label: UNKNOWN_SIZE if is_dim(size) else size for label, size in sizes.items()}
     return _positions(_STRATEGIES[name](labels, frozenset(output), sizes))
 
 

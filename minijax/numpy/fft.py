@@ -16,7 +16,9 @@ from minijax import dtypes
 from minijax.arguments.values import known_count
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.lax import fft as lax_fft
+from minijax.lax.creation import counted
 from minijax.lax.fft import FftType
 from minijax.lax.shapes import items_of
 from minijax.lax.slicing import pad_p, slice_p
@@ -444,7 +446,7 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, places: Any
         np.float64 if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     )
     found = asarray(
-        places(known_count(n, "It arose in the jnp.arange argument 'stop'")),
+        places(n if is_dim(n) else known_count(n, "It arose in the jnp.arange argument 'stop'")),
         dtype=dtype,
         device=device,
     )
@@ -471,8 +473,8 @@ def fftfreq(
     """
 
     def places(n):
-        counted = np.arange(max(n, 0))
-        return np.where(counted < (n + 1) // 2, counted, counted - n)
+        places = counted(n)
+        return places - (places >= (n + 1) // 2) * n
 
     if dtype is None or dtypes.issubdtype(dtype, np.inexact):
         return _frequencies("fftfreq", n, d, dtype, device, places)
@@ -498,7 +500,7 @@ def rfftfreq(
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _frequencies("rfftfreq", n, d, dtype, device, lambda n: np.arange(max(n // 2 + 1, 0)))
+    return _frequencies("rfftfreq", n, d, dtype, device, lambda n: counted(n // 2 + 1))
 
 
 def _shift(name: str, x: Any, axes: Any, amount: Any) -> Any:

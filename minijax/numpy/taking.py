@@ -13,6 +13,7 @@ from minijax.features.library import library
 from minijax.lax import indexing
 from minijax.lax.compare import clamp_p
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import counted
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.shapes import (
     broadcast_in_dim,
@@ -322,7 +323,7 @@ def _put_along_axis(arr, indices, values, axis, mode):
         )
     axis = canonical_axis(axis, x.ndim)
     index: list[Any] = [
-        np.arange(size, dtype=np.int32).reshape([-1 if d == other else 1 for d in range(x.ndim)])
+        counted(size).reshape([-1 if d == other else 1 for d in range(x.ndim)])
         for other, size in enumerate(x.shape)
     ]
     index[axis] = places

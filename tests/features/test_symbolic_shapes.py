@@ -232,6 +232,14 @@ PROGRAMS |= {
     for name, fun in LINEAR_ALGEBRA.items()
     for sizes, shape in (("a,b", (4, 3)), ("a,4,b", (2, 4, 3)))
 }  # fmt: skip
+PROGRAMS |= {
+    "chain": (lambda j, x: j.numpy.linalg.multi_dot([x, x, x]), ["a,a"], [(3, 3)]),
+    "three factors": (lambda j, x: j.numpy.einsum("ij,jk,kl", x, x, x), ["a,a"], [(3, 3)]),
+    "ranks": (lambda j, x: j.scipy.stats.rankdata(x, axis=1), ["a,b"], AB),
+    "toeplitz": (lambda j, x: j.scipy.linalg.toeplitz(x), ["a"], [(3,)]),
+    "unravelled": (lambda j, x: j.numpy.unravel_index(4, x.shape), ["a,b"], AB),
+    "frequencies": (lambda j, x: j.numpy.fft.fftfreq(x.shape[0]), ["a"], [(4,)]),
+}
 PROGRAMS["shrunk"] = (
     lambda j, x: j.image.resize(x, (2, 6), "bilinear"), ["a,b"], AB,
 )  # fmt: skip

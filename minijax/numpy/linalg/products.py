@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import linear_algebra, shapes
+from minijax.numpy.contraction_paths import UNKNOWN_SIZE
 from minijax.numpy.linear_algebra import vecdot
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes, to_array
 from minijax.typing import Array, ArrayLike, DTypeLike
@@ -185,6 +187,7 @@ def _order(sizes: list[int]) -> list[list[int]]:
 
     Source: the matrix chain problem; Cormen et al., Introduction to Algorithms, 15.2.
     """
+    sizes = [UNKNOWN_SIZE if is_dim(size) else size for size in sizes]
     count = len(sizes) - 1
     cost = np.zeros((count, count))
     split = [[0] * count for _ in range(count)]

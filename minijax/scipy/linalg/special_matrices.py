@@ -13,6 +13,7 @@ from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax.control_flow import platform_dependent
+from minijax.lax.creation import counted
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray, zeros_like
@@ -82,8 +83,8 @@ def _moving(x: Any, rows: int, columns: int) -> Any:
     return flat.reshape(*lead, rows, size + 1)[..., :columns]
 
 
-def _grid(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(rows)[:, None], np.arange(columns)[None, :]
+def _grid(rows: int, columns: int) -> tuple[Any, Any]:
+    return counted(rows)[:, None], counted(columns)[None, :]
 
 
 @library

@@ -237,6 +237,22 @@ def test_equal_static_arguments_of_other_types():
         assert traced[0] == traced[1]
 
 
+@pytest.mark.parametrize("numbers", [(1,), (2,), (-1,), (0, 5)])
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_arguments_that_a_custom_rule_is_not_about(kind, numbers):
+    for call in ("(1.0, 2.0)", "(1.0)"):
+        check(f"f{call}", f=lambda m: rule_for(m, kind, numbers))
+
+
+def rule_for(m, kind, numbers):
+    f = getattr(m, kind)(lambda *x: m.numpy.sin(x[0]), nondiff_argnums=numbers)
+    if kind == "custom_jvp":
+        f.defjvp(lambda *given: (given[-2][0], given[-1][0]))
+    else:
+        f.defvjp(lambda *x: (x[0], None), lambda *given: (given[-1],))
+    return f
+
+
 JACOBIANS = rows("""
     m.{{jacfwd|jacrev|hessian}}({{lambda x: {}|lambda x: 1.0|lambda x: x}})({{1.0|()}})
     m.jacrev(lambda a, b: a, argnums=(0, 1))(1.0, {}) | m.jacfwd(lambda x: {"a": x, "b": ()})(1.0)

@@ -201,7 +201,19 @@ def split_nondiff(numbers: Sequence[int], args: tuple) -> tuple[Constants, tuple
     """Part the arguments that a rule is not about from the others."""
     if not numbers:
         return NOTHING, args
-    chosen = sorted({n % len(args) for n in numbers if -len(args) <= n < len(args)})
+    count = len(args)
+    if max(numbers) >= count:
+        raise IndexError(
+            f"tuple index out of range: nondiff_argnums={numbers} names the argument {max(numbers)} of "
+            f"a call with {count}."
+        )
+    if min(numbers) < -count:
+        raise ValueError(
+            "Positional argument indices, e.g. for `static_argnums`, must have value greater than or "
+            f"equal to -len(args) and less than len(args), but got value {min(numbers)} for "
+            f"len(args) == {count}: it is one of nondiff_argnums."
+        )
+    chosen = sorted({n % count for n in numbers})
     rest = tuple([x for i, x in enumerate(args) if i not in chosen])
     return Constants(chosen, [args[n] for n in chosen]), rest
 

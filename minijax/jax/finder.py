@@ -20,7 +20,7 @@ from typing import Any
 
 import minijax
 from minijax.deprecated import why_removed
-from minijax.jax import logs, modules, names
+from minijax.jax import children, logs, modules, names
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
@@ -142,7 +142,7 @@ class Finder:
             if PathFinder.find_spec(fullname, path) is None:
                 fullname = fullname[4:]
         if not fullname.startswith("jax."):
-            return None
+            return children.find_spec(path) if fullname == children.MODULE else None
         if is_borrowed(fullname):
             return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)
         if fullname not in names.MODULE_ALIASES and not is_public(fullname):
@@ -293,4 +293,6 @@ def install() -> None:
             "`python -m minijax.jax script.py`."
         )
     sys.meta_path.insert(0, Finder)
+    if children.MODULE in sys.modules:
+        children.prepare_children(sys.modules[children.MODULE])
     logs.forward()

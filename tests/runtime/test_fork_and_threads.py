@@ -184,3 +184,40 @@ def test_tracer_on_another_thread(transform, use):
     for m in (jax, minijax):
         with pytest.raises(m.errors.UnexpectedTracerError):
             TRANSFORMS[transform](m, lambda x, m=m: _elsewhere(lambda: USES[use](m, x)))
+
+
+_STARTED = """
+import concurrent.futures, multiprocessing, sys
+import jax, jax.numpy as jnp
+
+def doubled(x):
+    return jax.numpy is sys.modules["minijax.numpy"], (x * 2).tolist()
+
+def in_another(method, function, *args):
+    context = multiprocessing.get_context(method)
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *args).result()
+
+if __name__ == "__main__":
+    method, x = sys.argv[1], jnp.arange(3.0)
+    print(in_another(method, doubled, x), in_another(method, in_another, "spawn", doubled, x))
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_a_program_starts_have_the_stand_in_too(tmp_path, method):
+    (tmp_path / "program.py").write_text(_STARTED)
+    done = subprocess.run(
+        [sys.executable, "-m", "minijax.jax", str(tmp_path / "program.py"), method],
+        capture_output=True, text=True, timeout=300, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout == "(True, [0.0, 2.0, 4.0]) (True, [0.0, 2.0, 4.0])\n", done.stderr[-3000:]
+
+
+def test_multiprocessing_may_be_imported_before_the_stand_in_is_installed():
+    program = (
+        "import multiprocessing.spawn, pickle, minijax.jax; minijax.jax.install()\n"
+        "print(len(pickle.dumps(multiprocessing.spawn.get_preparation_data('name')['jax'])) > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr[-3000:]

@@ -34,6 +34,7 @@ class Trace:
 
     __slots__ = ("__weakref__", "alive", "parent", "thread")
     has_cells = False  # whether references are objects there, which hold their value of now
+    eager = False  # whether operations are run at once, and nothing is traced
     maps = False  # whether it computes the elements along an axis together
     adjective, other = "traced", "an outer"  # how messages call its values, and values of others
 
@@ -48,13 +49,8 @@ class Trace:
         What stands here is for the traces of libraries, which follow upstream: they override
         `process_primitive`, which is called with the outermost trace as the current one.
         """
-        context = local.context
-        saved = context.trace
-        context.trace = context.outermost
-        try:
+        with set_trace(local.context.outermost):
             return primitive.hand_to(self, args, params)
-        finally:
-            context.trace = saved
 
     def process_primitive(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -81,6 +77,7 @@ class EvalTrace(Trace):
     """The outermost trace: runs a primitive at once. `config.set_outermost` may put another one there."""
 
     __slots__ = ()
+    eager = True
 
 
 hooks.method("run_primitive", EvalTrace, "process")  # `arrays.dispatch.run_primitive`

@@ -65,7 +65,7 @@ def _array(x: ArrayImpl) -> str:
     where = html.escape(_placed(x))
     if len(x.devices()) > 1:
         return f"<div>{head}<br>{where}<br>{drawn_sharding(x.sharding, x.shape)}</div>"
-    if not x.is_ready():
+    if not getattr(x, "is_ready", lambda: True)():  # random keys do not say
         return f"<div>{head}, being computed<br>{where}</div>"
     if x.size > _LARGEST:
         return f"<div>{head}<br>{where}</div>"

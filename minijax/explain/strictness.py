@@ -163,6 +163,7 @@ class StrictTrace(Trace):
         self.within = StrictTrace(parent, checks.without_nans()) if checks.nans else self
 
     main = property(lambda self: self.parent.main)  # whose values its values are
+    eager = property(lambda self: self.parent.eager)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         if any(isinstance(a, Tracer) for a in args):  # within an outer function that is traced

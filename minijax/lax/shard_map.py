@@ -474,7 +474,7 @@ def _out_specs(specs: Any, tree: Any) -> list[PartitionSpec]:
 def chosen_mesh(mesh: Any) -> Any:
     found = mesh
     if found is None:
-        found = device_mesh() if local.context.trace is eval_trace else get_abstract_mesh()
+        found = device_mesh() if local.context.trace.eager else get_abstract_mesh()
         found = get_abstract_mesh() if found.empty else found
     if not isinstance(found, (Mesh, AbstractMesh)):
         raise TypeError(
@@ -581,7 +581,7 @@ def shard_map(
         if not callable(out_specs):
             check_specs("out_specs", out_specs, _is_spec, manual)
         leaves, in_tree = tree_util.flatten(args)
-        if isinstance(where, AbstractMesh) and local.context.trace is eval_trace:
+        if isinstance(where, AbstractMesh) and local.context.trace.eager:
             _check_on_devices(leaves, where)
         if in_specs is Infer or in_specs is None:
             _check_inferable(f, where, manual)

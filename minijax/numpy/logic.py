@@ -125,8 +125,6 @@ def truth(x: Any) -> Any:
     aval = get_aval(x)
     if aval.dtype == dtypes.bool_:
         return x
-    if dtypes.is_extended(aval.dtype):
-        return converted(x, np.dtype(bool))  # the error of the conversion
     return ne_p.bind(x, number_like(x, 0))
 
 

@@ -341,9 +341,10 @@ def _truth_of(name: str, reduce_p: Any, identity: bool) -> Callable:
     def body(a, axis, out, keepdims, where):
         check_no_out(name, out)
         _unnamed(name, axis)
-        a = truth(to_array(name, a))
+        a = to_array(name, a)
         axes = axes_of(axis, a.aval.ndim)
-        a = converted(a, dtypes.bool_)
+        keys = dtypes.is_extended(a.aval.dtype)
+        a = converted(a if keys else truth(a), dtypes.bool_)  # an error for keys
         if where is not None:
             a = choose_where(mask_of(name, where), a, np.bool_(identity))
         return kept(reduce_p.bind(a, axes=axes), axes, keepdims)

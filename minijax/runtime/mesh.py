@@ -572,7 +572,7 @@ class entered_mesh:
 
 
 def _check_not_tracing(name: str, instead: str = "") -> None:
-    if local.context.trace is not local.context.outermost:
+    if not local.context.trace.eager:
         raise ValueError(f"`{name}` can only be used outside of `jax.jit`.{instead}")
 
 

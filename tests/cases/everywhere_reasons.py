@@ -51,7 +51,6 @@ REASONS = {
     r": array: .*lax\.(conv|reduce_window|top_k|broadcast|associative_scan|padtype)": _OTHERWISE,
     r": array: .*(rfftfreq|jnp\.size|round|categorical|frompyfunc)": _OTHERWISE,
     r": array: .*dctn\(M, 2, ": "upstream fails on what it makes of an array",
-    r"explicit .*multivariate_normal": "the sum is split as the mean, which upstream's is not",
     r"explicit .*logaddexp\.reduce": "goes along the axis, which must be whole; upstream has a reduction",
     r"split: .*(argsort|scaled_dot)": "upstream's type does not vary over the mesh, though the values do",
     r"empty: forward: .*lax\.reduce\(": "upstream's result is weakly typed where there are no elements",

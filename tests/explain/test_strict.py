@@ -414,6 +414,33 @@ def test_within_a_function_that_is_traced():
     np.testing.assert_allclose(jax.jit(jax.grad(f))(jnp.asarray(X))[1], 2 * np.cos(1.0), rtol=1e-6)
 
 
+def test_meshes_in_force_are_no_fault():
+    """Operations are run one by one, and yet nothing is traced."""
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    abstract, spec = mesh.abstract_mesh, jax.P("i")
+    doubled = jax.shard_map(lambda x: 2 * x, in_specs=spec, out_specs=spec)
+
+    def results():
+        with jax.set_mesh(mesh):
+            assert jax.sharding.get_abstract_mesh() == abstract
+            yield doubled(X)
+        yield jax.shard_map(lambda x: 2 * x, mesh=abstract, in_specs=spec, out_specs=spec)(
+            jax.device_put(X, jax.NamedSharding(mesh, spec))
+        )
+
+    with jax.strict():
+        within = list(results())
+    try:
+        jax.config.update("jax_strict", True)
+        whole = list(results())
+    finally:
+        jax.config.update("jax_strict", False)
+    for x in (*within, *whole):
+        np.testing.assert_array_equal(x, 2 * X)
+    with jax.strict(), pytest.raises(ValueError, match="can only be used outside"):
+        jax.jit(lambda x: jax.set_mesh(mesh).__enter__() and x)(X)
+
+
 def test_shard_map_over_one_device_is_no_fault():
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.P("i")

@@ -11,8 +11,8 @@ _QUICK = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_co
 if version("jaxlib").startswith("0.10."):  # newer ones have no other emitters
     _QUICK += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("XLA_FLAGS", _QUICK)
-# A run's programs are more than the 1 GiB that users' are kept in: the next run would find none of them,
-# since those that were used longest ago, at the run's start, had made place for its last.
+# A run's programs take 0.8 GB: two versions of the library do not fit into the 1 GiB that users' are kept in,
+# and the next run would not find those that it asks for first.
 os.environ.setdefault("MINIJAX_COMPILATION_CACHE_MAX_SIZE", str(4 << 30))
 # Threads of OpenBLAS wait busily, and two processes run tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

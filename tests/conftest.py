@@ -20,10 +20,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import jax  # noqa: E402
 import pytest  # noqa: E402
 from _pytest.runner import runtestprotocol  # noqa: E402
-from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
-from tests.harness.upstream import run_many  # noqa: E402
+from tests.harness.upstream import compiling, run_many  # noqa: E402
 
 _drop_contexts = run_many()
 
@@ -63,9 +62,5 @@ def _bounded_memory():
 
 @pytest.fixture
 def compiled_upstream():
-    """Upstream compiles its programs: what it loads from its disk cache cannot be serialized again."""
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()
-    yield
-    jax.config.update("jax_enable_compilation_cache", True)
-    compilation_cache.reset_cache()
+    with compiling():
+        yield

@@ -22,7 +22,7 @@ _INSTALL = "import sys; sys.path.append({folder!r}); import minijax.jax; minijax
 
 
 class _StandIn:
-    """In another process this is None, and `import jax` resolves to minijax there."""
+    """None in another process, where `import jax` then resolves to minijax."""
 
     def __reduce__(self) -> tuple[Callable, tuple]:
         folder = os.path.dirname(minijax.__path__[0])  # the parent's path is not known there yet

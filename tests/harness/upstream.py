@@ -1,5 +1,6 @@
 """How upstream and XLA are run where thousands of small programs are: in tests, and in processes they start."""
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -66,3 +67,15 @@ def keep_programs():
     jax.config.update("jax_compilation_cache_dir", str(folder / "upstream-in-tests"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@contextlib.contextmanager
+def compiling():
+    """Upstream compiles its programs: what it loads from its disk cache cannot be serialized again."""
+    jax = importlib.import_module("jax")
+    cache = importlib.import_module("jax.experimental.compilation_cache.compilation_cache")
+    jax.config.update("jax_enable_compilation_cache", False)
+    cache.reset_cache()
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
+    cache.reset_cache()

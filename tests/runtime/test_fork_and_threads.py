@@ -214,10 +214,27 @@ def test_processes_that_a_program_starts_have_the_stand_in_too(tmp_path, method)
     assert done.stdout == "(True, [0.0, 2.0, 4.0]) (True, [0.0, 2.0, 4.0])\n", done.stderr[-3000:]
 
 
-def test_multiprocessing_may_be_imported_before_the_stand_in_is_installed():
-    program = (
-        "import multiprocessing.spawn, pickle, minijax.jax; minijax.jax.install()\n"
-        "print(len(pickle.dumps(multiprocessing.spawn.get_preparation_data('name')['jax'])) > 0)"
+_INSTALLED = """
+import multiprocessing.spawn, sys
+
+if __name__ == "__main__":
+    import minijax.jax
+    minijax.jax.install()
+
+import jax
+
+def is_ours(_):
+    return jax.numpy is sys.modules["minijax.numpy"]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(is_ours, [None]))
+"""
+
+
+def test_multiprocessing_may_be_imported_before_the_stand_in_is_installed(tmp_path):
+    (tmp_path / "program.py").write_text(_INSTALLED)
+    done = subprocess.run(
+        [sys.executable, "program.py"], capture_output=True, text=True, timeout=300, cwd=tmp_path
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "True\n", done.stderr[-3000:]
+    assert done.stdout == "[True]\n", done.stderr[-3000:]

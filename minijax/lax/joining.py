@@ -96,7 +96,30 @@ def _(args, dims, *, dimension):
 
 @concatenate_p.lower
 def _(b, *operands, dimension):
-    return b.op("stablehlo.concatenate", operands, b.out, f"dimension = {dimension} : i64")
+    return _end_to_end(b, operands, b.out, dimension)
+
+
+_MANY, _GROUP = 256, 32  # operands
+
+
+def _end_to_end(b: Any, parts: Sequence[Any], out: Any, axis: int) -> Any:
+    """Concatenate values along an axis: many of them in groups, which XLA may not join again.
+
+    XLA's time is quadratic in the operands of one operation: for 1,000 rows of ten numbers 1.3 s, in
+    groups 0.3; for 3,000 rows 11 s, in groups 0.6.
+    """
+    while len(parts) > _MANY:
+        groups = [parts[start : start + _GROUP] for start in range(0, len(parts), _GROUP)]
+        parts = [_group(b, group, axis) for group in groups]
+    return b.op("stablehlo.concatenate", parts, out, f"dimension = {axis} : i64")
+
+
+def _group(b: Any, parts: Sequence[Any], axis: int) -> Any:
+    shape = list(parts[0].aval.shape)
+    shape[axis] = sum([part.aval.shape[axis] for part in parts])
+    aval = parts[0].aval.update(shape=tuple(shape))
+    joined = b.op("stablehlo.concatenate", parts, aval, f"dimension = {axis} : i64")
+    return b.op("stablehlo.optimization_barrier", (joined,), aval)
 
 
 def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
@@ -233,8 +256,7 @@ def _(args, dims, *, axis):
 def _(b, *operands, axis):
     out = b.out
     shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
-    rows = [b.reshape(x, shape) for x in operands]
-    return b.op("stablehlo.concatenate", rows, out, f"dimension = {axis} : i64")
+    return _end_to_end(b, [b.reshape(x, shape) for x in operands], out, axis)
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:

@@ -281,3 +281,35 @@ def test_slices_at_changing_places_are_one_program():
     assert_same(
         rows, [jax.lax.slice(jax.numpy.asarray(X), (i, i), (i + 2, i + 2)) for i in range(2)]
     )
+
+
+MANY = {
+    "numbers": lambda m, n: m.numpy.stack([m.numpy.float32(i) for i in range(n)]),
+    "rows": lambda m, n: m.lax.concatenate([m.numpy.full((i % 3, 2), i) for i in range(n)], 0),
+    "columns": lambda m, n: m.lax.concatenate([m.numpy.full((2, i % 3), i) for i in range(n)], 1),
+    "complex numbers": lambda m, n: m.lax.stack([m.numpy.full(2, 1j * i) for i in range(n)], 1),
+    "numbers of few bits": lambda m, n: m.lax.stack([m.numpy.full(3, i % 7, "int4") for i in range(n)]),
+    "truths": lambda m, n: m.numpy.hstack([m.numpy.full(2, i % 3 == 0) for i in range(n)]),
+    "keys": lambda m, n: m.random.key_data(m.numpy.stack([m.random.key(i) for i in range(n)])),
+    "lists": lambda m, n: m.numpy.array([[m.numpy.float32(i), 2.0] for i in range(n)]),
+    "vmap": lambda m, n: m.vmap(lambda x: m.numpy.stack([x * i for i in range(n)]))(m.numpy.arange(3)),
+    "jit of grad": lambda m, n: m.jit(m.grad(lambda x: (m.numpy.stack([x * i for i in range(n)])[1:]).sum()))(1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_operands(name, monkeypatch):
+    """More operands than XLA is given in one operation: of groups, and of groups of groups."""
+    monkeypatch.setattr("minijax.lax.joining._MANY", 4)
+    monkeypatch.setattr("minijax.lax.joining._GROUP", 3)
+    minijax.clear_caches()
+    for n in (5, 23):
+        assert_same(MANY[name](minijax, n), MANY[name](jax, n))
+    minijax.clear_caches()
+
+
+def test_compiled_quickly_with_many_operands():
+    """One operation of so many operands takes XLA minutes."""
+    x = minijax.numpy.ones((1, 2))
+    text = minijax.jit(lambda *xs: minijax.numpy.concatenate(xs)).lower(*[x] * 10_000).as_text()
+    assert text.count("stablehlo.concatenate") == 313 + 10 + 1

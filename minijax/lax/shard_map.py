@@ -699,15 +699,15 @@ def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
 
 
 def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> tuple:
-    def wrap(run):
+    def wrap(run, trees):
         def flat(*parts):
-            outs, tree = run(*parts)
+            outs = run(*parts)
             if callable(out_specs) or not check:
-                return outs, tree
-            specs = _out_specs(out_specs, tree)
+                return outs
+            specs = _out_specs(out_specs, trees[-1])
             if any(map(_is_opaque_spec, specs)):
-                return outs, tree
-            return summands(outs, specs), tree
+                return outs
+            return summands(outs, specs)
 
         return flat
 

@@ -17,6 +17,7 @@ import contextlib
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -289,7 +290,7 @@ class PjitFunction(Generic[_P, _R]):
             ]
         )
         key = (call.in_tree, call.statics, avals)
-        return self._caches.traces.find(key, lambda: self._trace(call, avals, key), _is_lasting)
+        return self._caches.traces.find(key, partial(self._trace, call, avals, key), _is_lasting)
 
     def _trace(self, call: Call, avals: tuple, key: tuple) -> Traced:
         fun = self._fun
@@ -301,7 +302,7 @@ class PjitFunction(Generic[_P, _R]):
                 f"type {type(fun_name(fun))}, of {fun}."
             )
         began = time.time()
-        wrap = self._asked and (lambda run: self._asked.constrain(run, call))
+        wrap = self._asked and (lambda *run: self._asked.constrain(*run, call))
         traced = trace_function(
             "jit", fun, call.in_tree, avals, statics=call.static_values(), wrap=wrap
         )

@@ -50,7 +50,7 @@ def any_constant(x: Any) -> bool:
 def trace_function(
     what: str, fun: Callable, in_tree: Any, avals: Sequence[AbstractValue], *,
     statics: Iterable[tuple[int | str, Any]] = (),
-    wrap: Callable[[Callable], Callable] | None = None,
+    wrap: Callable[[Callable, list], Callable] | None = None,
     hoisted: Callable[[Any], bool] | None = is_traced, checked: str | None = None,
     values: Any = None,
 ) -> Traced:  # fmt: skip
@@ -59,8 +59,8 @@ def trace_function(
     - `what`: name of the transform, for error messages; `checked`: the name in those on results
     - `avals`: types of the leaves
     - `statics`: further arguments, by position or name, with their values
-    - `wrap`: makes the function that is recorded of the one on leaves that calls `fun`; both return
-      the leaves of the results, and their structure
+    - `wrap`: makes the function that is recorded of the one on leaves that calls `fun`, which returns
+      the leaves of the results, and of the list at the end of which it leaves their structure
     - `hoisted`: which constants become leading arguments, by default those being traced
     - `values`: see `JaxprTrace`
     """
@@ -77,20 +77,15 @@ def trace_function(
                     kwargs[where] = value
         outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
         check_results(outs, fun, out_tree, checked or what)
-        return outs, out_tree
-
-    run = call if wrap is None else wrap(call)
-
-    def flat(*leaves):
-        outs, out_tree = run(*leaves)
         found.append(out_tree)
         return outs
 
-    closed = trace_to_jaxpr(flat, avals, debug_info(what, fun, in_tree), values)
+    run = call if wrap is None else wrap(call, found)
+    closed = trace_to_jaxpr(run, avals, debug_info(what, fun, in_tree), values)
     consts: Sequence[Any] = ()
     if hoisted is not None:
         closed, consts = close_over(closed, hoisted)
-    return Traced(closed, consts, found[0], closed.jaxpr.debug_info.func_name)
+    return Traced(closed, consts, found[-1], closed.jaxpr.debug_info.func_name)
 
 
 def positional(trees: Iterable[Any]) -> Any:

@@ -25,16 +25,16 @@ def saved_residuals(
     leaves, in_tree = tree_util.flatten((args, kwargs))
     literals: dict[Any, AbstractValue] = {}
 
-    def residuals(call):
+    def residuals(call, _):
         def run(*xs):
-            _, _, closed = linearize_flat(lambda *xs: call(*xs)[0], xs)
+            _, _, closed = linearize_flat(call, xs)
             for eqn in closed.eqns:
                 literals.update(
                     (v.val, v.aval)
                     for v in eqn.invars
                     if type(v) is Literal and type(v.val) in (int, float, complex)
                 )
-            return closed.consts, None
+            return closed.consts
 
         return run
 

@@ -102,12 +102,15 @@ class AskedShardings:
                 for array in _held(x) if place is not None else ():
                     check_memory(array.signature, sharding_in(place))
 
-    def constrain(self, run: Callable, call: Any) -> Callable:
-        """Return `run`, a function on leaves, with arguments and results constrained as asked."""
+    def constrain(self, run: Callable, trees: list, call: Any) -> Callable:
+        """Return `run`, a function on leaves, with arguments and results constrained as asked.
+
+        It leaves the structure of the results at the end of `trees`.
+        """
 
         def constrained_run(*leaves):
-            outs, out_tree = run(*self.constrain_arguments(leaves, call))
-            return self.constrain_results(outs, out_tree), out_tree
+            outs = run(*self.constrain_arguments(leaves, call))
+            return self.constrain_results(outs, trees[-1])
 
         return constrained_run
 

@@ -1,8 +1,8 @@
 """`library`: how the functions of `minijax.numpy` and its kin run.
 
 Called eagerly, such a function runs as ONE compiled program, found by one dict lookup on the
-signatures of its arguments and the values of its static ones; within a trace it is an ordinary
-function, so that its operations are inlined.
+signatures of its arguments and the values of its static ones; within a trace, and with hundreds of
+arrays, it is an ordinary function, so that its operations are inlined.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ _CONVERTED = {
     "axes", "check_finite", "copy", "correction", "ddof", "dtype", "norm", "out", "out_sharding",
     "overwrite_a", "overwrite_b", "shape",
 }  # fmt: skip
+# Of more arrays no program is made: its operands are joined faster in groups (`lax.joining.join`).
+_MOST_ARRAYS = 128
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 
@@ -376,6 +378,8 @@ class _Calls:
         if full is None:  # outside of the handler: let `fun` say so, with no other error as context
             return self._run(args, kwargs)
         if entry is None:
+            if len(arrays) > _MOST_ARRAYS:
+                return self.fun(*args, **kwargs)
             entry = self._compiled(full, args, kwargs, arrays)
             if entry is None:  # let it meet the values as they were given, and speak of them
                 return self.fun(*args, **kwargs)

@@ -28,7 +28,7 @@ from minijax.features.sharding.transfer import device_put
 from minijax.lax import creation
 from minijax.lax.compare import ne_p
 from minijax.lax.convert import convert_element_type, copy_p, to_dtype
-from minijax.lax.joining import stack_p
+from minijax.lax.joining import join, stack_p
 from minijax.lax.shapes import MOST_AXES
 from minijax.namespace import user_stacklevel
 from minijax.numpy.promotion import (
@@ -317,7 +317,7 @@ def _stacked(x: Any, dtype: Any) -> Array:
             "setting an array element with a sequence: the parts have the shapes "
             f"{[part.shape for part in parts]}, which must be equal."
         )
-    return stack_p.bind(*parts, axis=0)
+    return join(stack_p, parts, 0)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:

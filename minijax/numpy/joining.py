@@ -12,7 +12,7 @@ from minijax.arguments.functions import check_at_most
 from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.features.library import library
-from minijax.lax.joining import concatenate_p, split_p, stack_p, unstack_p
+from minijax.lax.joining import concatenate_p, join, split_p, stack_p, unstack_p
 from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
@@ -98,7 +98,7 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
             f"{', '.join(str(x.aval.shape) for x in parts)}: reshape or expand_dims first."
         )
     parts = _one_dtype(name, parts, dtype)
-    return parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=axis)
+    return parts[0] if len(parts) == 1 else join(concatenate_p, parts, axis)
 
 
 @library(static=("axis", "dtype"), converted=("axis",))
@@ -187,7 +187,7 @@ def stack(
             f"{wrong} {', '.join(str(x.aval.shape) for x in parts)}. Broadcast or concatenate them."
         )
     axis = axis_of(axis, parts[0].aval.ndim + 1)
-    return stack_p.bind(*_one_dtype("stack", parts, dtype), axis=axis)
+    return join(stack_p, _one_dtype("stack", parts, dtype), axis)
 
 
 def _at_least(function: Any, parts: list[Any]) -> list[Any]:

@@ -308,6 +308,22 @@ def test_many_operands(name, monkeypatch):
     minijax.clear_caches()
 
 
+@pytest.mark.parametrize(
+    "name", ["stack", "concatenate", "hstack", "vstack", "dstack", "column_stack", "array"]
+)
+def test_many_arrays(name, caplog):
+    """Eagerly, in groups of one type that share a program, whatever the number of arrays is."""
+    rows = [np.arange(4, dtype=np.float32) + i for i in range(300)]
+    join = lambda m, count: getattr(m, name)([m.asarray(row) for row in rows[:count]])
+    assert_same(join(minijax.numpy, 300), join(np, 300))
+    join(minijax.numpy, 257)
+    with minijax.log_compiles(True):
+        join(minijax.numpy, 268)
+        join(minijax.numpy, 289)
+    compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling")]
+    assert len(compiled) <= 3, compiled
+
+
 def test_compiled_quickly_with_many_operands():
     """One operation of so many operands takes XLA minutes."""
     x = minijax.numpy.ones((1, 2))

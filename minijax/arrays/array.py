@@ -22,8 +22,8 @@ from minijax.runtime.layouts import sharding_in
 from minijax.runtime.released import released
 
 __all__ = [
-    "ArrayImpl", "Signature", "array_from_numpy", "as_array", "operand_from_host", "scalar_array",
-    "small_array",
+    "ArrayImpl", "Signature", "array_from_numpy", "as_array", "operand_from_host",
+    "operand_from_number", "scalar_array", "small_array",
 ]  # fmt: skip
 
 
@@ -224,6 +224,10 @@ def scalar_array(x: Any) -> ArrayImpl:
     return found
 
 
+_numbers = lending.NumberLender(_scalars, scalar_array, ArrayImpl)
+operand_from_number = _numbers.operand
+
+
 def _keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
     if len(_scalars) >= _MOST_SCALARS:
         clear_scalars()
@@ -371,6 +375,7 @@ def clear_scalars() -> None:
     _scalars.clear()
     _copies.clear()
     _host_types.clear()
+    _numbers.clear()
 
 
 also_cleared.append(clear_scalars)

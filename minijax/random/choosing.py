@@ -149,7 +149,18 @@ def choice(
             "p must be None or a 1D vector with the same size as a.shape[axis]. p has "
             f"shape {np.shape(p)} and a.shape[axis] is {count}."
         )
+    if items is None and not wanted:
+        single_key("choice", key)
+        return jnp.zeros(shape, jnp.result_type(a))
+    if items is None and p is None and replace and count <= dtypes.iinfo(dtypes.int_()).max:
+        return _below(key, count, shape)
     return _chosen(key, items, p, count, shape, bool(replace), axis, mode)
+
+
+@library(static=("shape",))
+def _below(key: Any, count: Any, shape: tuple[int, ...]) -> Any:
+    """Draw integers below a number, by one program for all numbers."""
+    return integers_between(single_key("choice", key), shape, dtypes.int_(), 0, count)
 
 
 @library(static=("count", "shape", "replace", "axis", "mode"))

@@ -7,6 +7,7 @@ takes 12 us instead of 19. CPUs only: elsewhere buffers do not lie in the host's
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from minijax.runtime import sharding as shardings
 from minijax.runtime.versions import _jax
 
-__all__ = ["MOST", "Lender", "LentSharding", "give_back"]
+__all__ = ["MOST", "Lender", "LentSharding", "NumberLender", "give_back"]
 
 MOST = 1 << 16  # bytes, of an array that is copied, and of the memory kept for arrays of one type
 _ALIGNMENT = 64  # bytes, which XLA's programs for CPUs may rely on
@@ -44,7 +45,7 @@ class Lender:
         on_cpu = self.device.platform == "cpu"
         self.most = MOST // (aval.size * aval.dtype.itemsize) if on_cpu else 0
 
-    def lend(self, x: np.ndarray, lent: list[_Lent]) -> Any:
+    def lend(self, x: Any, lent: list[_Lent]) -> Any:
         """An operand with the values of `x`, noted in `lent`; None where there is no such memory."""
         one = self.free.pop() if self.free else self._new()
         if one is None:
@@ -67,6 +68,47 @@ class Lender:
             self.most = 0
             return None
         return _Lent(self, host, buffer)
+
+
+_MOST_MET = 2048
+
+
+class NumberLender:
+    """Operands for Python numbers: those met before are kept, others are lent memory.
+
+    Most numbers of a loop are met once: a new one takes 7 us of a call of `jit`, not 14. `kept` has
+    arrays by the class of a number, the number and settings, `keep` makes and keeps one, and `wrap`
+    makes one of a buffer and a signature.
+    """
+
+    def __init__(self, kept: dict, keep: Callable[[Any], Any], wrap: Callable[[Any, Any], Any]):
+        self.kept, self.keep, self.wrap = kept, keep, wrap
+        self.lenders: dict[tuple, Lender] = {}
+        self.met: set[tuple] = set()
+
+    def operand(self, x: Any, context: Any) -> Any:
+        """An operand of the call that this thread is about to make, as `Lender.lend` gives."""
+        settings = context.numbers_key
+        key = (type(x), x, settings)
+        if type(x) not in (float, int) or settings is not context.key or not 0 < abs(x) < 1e38:
+            return self.keep(x)  # transfers are guarded, or it is a zero, a NaN, or may overflow
+        if key in self.kept or key in self.met:
+            return self.keep(x)
+        lender = self.lenders.get((type(x), settings))
+        if lender is None:
+            found = self.keep(x)
+            wrap = functools.partial(self.wrap, signature=found.signature)
+            self.lenders[type(x), settings] = Lender(found.aval, found.sharding, wrap)
+            return found
+        if len(self.met) >= _MOST_MET:
+            self.met.clear()
+        self.met.add(key)
+        operand = lender.lend(x, context.lent)
+        return self.keep(x) if operand is None else operand
+
+    def clear(self) -> None:
+        self.lenders.clear()
+        self.met.clear()
 
 
 def give_back(lent: list[_Lent], operands: list, results: list) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_array, operand_from_host, scalar_array
+from minijax.arrays.array import ArrayImpl, as_array, operand_from_host, operand_from_number
 from minijax.arrays.dispatch import Program
 from minijax.config import local
 from minijax.core.hooks import hooks
@@ -168,7 +168,7 @@ def operand_of(x: Any, context: Any) -> ArrayImpl:
     """Return a number or a NumPy array on the device, for one call; TypeError for anything else."""
     kind = type(x)
     if kind in NUMBERS:
-        return scalar_array(x)
+        return operand_from_number(x, context)
     if context.numbers_key is context.key:  # no transfer is guarded
         if kind is np.ndarray:
             return operand_from_host(x, context)

@@ -3,6 +3,7 @@
 import gc
 import threading
 
+import jax as upstream
 import ml_dtypes
 import numpy as np
 import pytest
@@ -69,6 +70,61 @@ def test_each_call_has_its_own_values(way, dtype):
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, np.asarray(b))
+
+
+NUMBERS = {
+    "floats": [n / 7 - 1 for n in range(ROUNDS)],
+    "integers": list(range(-5, ROUNDS)),
+    "twice": [n // 2 + 0.5 for n in range(ROUNDS)],
+    "special": [
+        0.0,
+        -0.0,
+        float("nan"),
+        float("inf"),
+        1e-40,
+        -0.0,
+        float("nan"),
+        1e300,
+        0.0,
+        2.0**100,
+    ],
+    "classes": [1, 1.0, True, 1 + 0j, 2.0, 2, False, 0, 0.0, 3, 3.0, 3j, 3, 3.0, True, 1, 1.0],
+    "wide": [2**31 - 1, -(2**31), 2**31 - 2, 7, -7],
+}
+WITH_NUMBERS = {
+    "jit": lambda m: m.jit(lambda n: (n, n + 1, m.numpy.float32(2) * n)),
+    "beside an array": lambda m: (lambda f: lambda n: f(m.numpy.ones(2), n=n))(m.jit(lambda x, n: x * n)),
+    "donated": lambda m: m.jit(lambda n: n * 2, donate_argnums=0),
+    "tree": lambda m: (lambda f: lambda n: f({"a": [n, n]}))(m.jit(lambda t: t["a"])),
+    "compiled": lambda m: m.jit(lambda n: n - 1).lower(1.5).compile(),
+    "eager": lambda m: lambda n: m.numpy.multiply(m.numpy.ones(2), n),
+    "operator": lambda m: lambda n: (m.numpy.ones(2) - n, n / m.numpy.ones(2)),
+    "gradient": lambda m: lambda n: m.grad(m.jit(lambda x: (x * n * x).real))(0.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("way", WITH_NUMBERS)
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_each_call_has_its_own_number(numbers, way, x64):
+    """Numbers are lent memory when they are first met, and kept when they are met again."""
+
+    def run(m):
+        with m.enable_x64(x64):
+            f = WITH_NUMBERS[way](m)
+            kind = float if way == "compiled" else lambda n: n
+            given = [
+                kind(n) for n in NUMBERS[numbers] if kind is not float or type(n) is not complex
+            ]
+            results = [f(n) for n in given]
+            return [(x.weak_type, np.asarray(x)) for x in m.tree.leaves(results)]
+
+    for (weak, one), (other_weak, other) in zip(run(jax), run(upstream), strict=True):
+        assert (one.dtype, one.shape, weak) == (other.dtype, other.shape, other_weak)
+        np.testing.assert_array_max_ulp(
+            one.view(other.dtype), other, 2
+        ) if one.dtype.kind == "f" else (np.testing.assert_array_equal(one, other))
+        np.testing.assert_array_equal(np.signbit(one.real), np.signbit(other.real))
 
 
 @pytest.mark.parametrize(

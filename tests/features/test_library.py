@@ -120,3 +120,61 @@ def test_what_jit_does_not_take_is_refused_by_the_function():
 def test_recorded_operations_are_not_wrapped():
     jaxpr = minijax.make_jaxpr(minijax.vmap(lambda n: minijax.numpy.gcd(n, 12)))(N)
     assert "jit" not in {str(equation.primitive) for equation in jaxpr.eqns}
+
+
+V = np.linspace(0.1, 1, 40, dtype=np.float32)
+M = V.reshape(5, 8)
+OF_NUMBERS = {  # m is `numpy`, r is `random`, k a key, i another integer in each call
+    "choice": lambda m, r, k, i: r.choice(k, i, (3,)),
+    "randint": lambda m, r, k, i: r.randint(k, (3,), -i, i),
+    "uniform": lambda m, r, k, i: r.uniform(k, (3,), minval=-i, maxval=i * 1.0),
+    "gamma": lambda m, r, k, i: r.gamma(k, i * 1.0, (3,)),
+    "poisson": lambda m, r, k, i: r.poisson(k, i * 1.0, (3,)),
+    "bernoulli": lambda m, r, k, i: r.bernoulli(k, i / 100, (3,)),
+    "truncated": lambda m, r, k, i: r.truncated_normal(k, -i, i * 1.0, (3,)),
+    "fold_in": lambda m, r, k, i: r.fold_in(k, i),
+    "key": lambda m, r, k, i: r.key(i),
+    "add": lambda m, r, k, i: V + m.asarray(V) + i,
+    "power": lambda m, r, k, i: m.asarray(V) ** (i + 0.5),
+    "modulo": lambda m, r, k, i: m.asarray(V) % i,
+    "clip": lambda m, r, k, i: m.clip(V, 0, i),
+    "where": lambda m, r, k, i: m.where(V > 0.5, V, i),
+    "full_like": lambda m, r, k, i: m.full_like(V, i),
+    "row": lambda m, r, k, i: m.asarray(M)[i % 5],
+    "element": lambda m, r, k, i: m.asarray(M)[i % 5, -(i % 8)],
+    "slice": lambda m, r, k, i: m.asarray(V)[i : i + 3],
+    "at": lambda m, r, k, i: m.asarray(V).at[i].add(1.5 * i),
+    "at of a column": lambda m, r, k, i: m.asarray(M).at[:, i % 8].set(i),
+    "take": lambda m, r, k, i: m.take(V, i),
+    "linspace": lambda m, r, k, i: m.linspace(i * 0.1, i * 2.0, 5),
+    "quantile": lambda m, r, k, i: m.quantile(V, i / 100),
+    "isclose": lambda m, r, k, i: m.isclose(V, 0.5, atol=i * 0.01),
+    "nan_to_num": lambda m, r, k, i: m.nan_to_num(V, nan=i * 1.0),
+    "interp": lambda m, r, k, i: m.interp(i * 0.01, V, V, left=i * 1.0),
+    "pad": lambda m, r, k, i: m.pad(V, 2, constant_values=i),
+    "sum": lambda m, r, k, i: m.sum(V, initial=i),
+    "insert": lambda m, r, k, i: m.insert(V, i, 1.0),
+    "delete": lambda m, r, k, i: m.delete(V, i),
+    "append": lambda m, r, k, i: m.append(V, i),
+    "fill_diagonal": lambda m, r, k, i: m.fill_diagonal(m.asarray(M), i, inplace=False),
+    "trapezoid": lambda m, r, k, i: m.trapezoid(V, dx=i * 0.1),
+    "isin": lambda m, r, k, i: m.isin(V, i),
+    "dynamic_slice": lambda m, r, k, i: minijax.lax.dynamic_slice(V, (i,), (3,)),
+    "norm.logpdf": lambda m, r, k, i: minijax.scipy.stats.norm.logpdf(V, i * 0.1, i * 1.0),
+    "betainc": lambda m, r, k, i: minijax.scipy.special.betainc(i * 1.0, 2.0, V),
+    "elu": lambda m, r, k, i: minijax.nn.elu(V, i * 0.1),
+    "vmap": lambda m, r, k, i: minijax.vmap(m.multiply, (0, None))(V, i),
+    "grad": lambda m, r, k, i: minijax.grad(m.sin)(i * 0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_another_number_is_no_other_program(name, caplog):
+    """A loop over numbers compiles once, or for few kinds of them, as under upstream."""
+    call = lambda i: OF_NUMBERS[name](minijax.numpy, minijax.random, minijax.random.key(0), i)
+    for i in (3, 7, 6, 2, 5, 4, 17):
+        call(i)
+    with minijax.log_compiles(True):
+        for i in (11, 13, 19, 23, 29):
+            call(i)
+    assert not [r for r in caplog.records if r.getMessage().startswith("Compiling")]

@@ -186,7 +186,7 @@ def array_from_numpy(
     """Return a NumPy array on a device: the default one, unless a sharding is given.
 
     - `aval`: its type, if that is not the array's own: that of random keys, for their words
-    - `explicit`: whether the user asked for the transfer; None if the library made the value itself
+    - `explicit`: whether the user asked for it; None for constants of programs, and the library's own
     """
     if aval is None:
         aval = get_aval(value)
@@ -291,7 +291,7 @@ def _host_array(x: np.ndarray) -> ArrayImpl:
         signature, _, put, _ = found
         return ArrayImpl(put(x), signature)
     aval = get_aval(x)
-    made = array_from_numpy(x, aval)
+    made = array_from_numpy(x, aval, explicit=None if recording_trace() else False)
     if context.numbers_key is context.key and x.dtype != dtypes.float0:  # no transfer is guarded
         if len(_host_types) >= _MOST_SCALARS:
             _host_types.clear()

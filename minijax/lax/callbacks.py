@@ -184,7 +184,7 @@ def _received(value: Any, aval: ShapedArray) -> Any:
     value = np.asarray(value)
     if value.dtype != stored.dtype:
         value = value.view(stored.dtype) if value.dtype.kind == "V" else value.astype(stored.dtype)
-    return array_from_numpy(value.reshape(stored.shape), stored)
+    return array_from_numpy(value.reshape(stored.shape), stored, explicit=True)
 
 
 def _known(value: Any) -> Any:
@@ -264,7 +264,8 @@ def _impl(name: str) -> Callable:
                 values = _runner(name, callback, result_avals)(*arrays)
         except Exception as error:
             raise callback_error(error) from error
-        return [array_from_numpy(x, a) for x, a in zip(values, result_avals, strict=True)]
+        pairs = zip(values, result_avals, strict=True)
+        return [array_from_numpy(x, a, explicit=True) for x, a in pairs]
 
     return impl
 

@@ -23,8 +23,9 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.library import library
+from minijax.features.sharding.constraints import sharding_constraint_p
 from minijax.features.sharding.explicit import constant_at, split_as
-from minijax.features.sharding.transfer import device_put
+from minijax.features.sharding.transfer import as_sharding, device_put, put_array
 from minijax.lax import creation
 from minijax.lax.compare import ne_p
 from minijax.lax.convert import convert_element_type, copy_p, to_dtype
@@ -73,7 +74,12 @@ def placed(x: Any, device: Any, out_sharding: Any = None, name: str = "", **opti
             f"sharding={device!r} must be an instance of jax.sharding.Sharding: put the array there with "
             "minijax.device_put(x, ...), or give a PartitionSpec as out_sharding."
         )
-    return device_put(x, device)
+    where = as_sharding(device)
+    mesh = getattr(where, "mesh", None)
+    traced = isinstance(x, Tracer) or recording_trace() is not None
+    if traced and (mesh is None or mesh.are_all_axes_auto):
+        return sharding_constraint_p.bind(x, sharding=where)
+    return device_put(x, where)
 
 
 def _constant_at(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
@@ -88,7 +94,7 @@ def spread(x: Any, device: Any, out_sharding: Any, name: str, **options: bool) -
     mesh = device_mesh()
     if mesh.empty or not (device is out_sharding is None) or type(x) is not ArrayImpl:
         return placed(x, device, out_sharding, name, **options)
-    return x if x.committed else device_put(x, NamedSharding(mesh, PartitionSpec()))
+    return x if x.committed else put_array(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def staged(x: Any) -> Any:
@@ -140,11 +146,7 @@ def array(
     if ndmin > out.ndim:
         check_at_most("ndmin", ndmin, MOST_AXES)
         out = expanded(out, range(ndmin - out.ndim))
-    if isinstance(object, Array) or hasattr(object, "__jax_array__"):
-        return placed(out, device, out_sharding, "jnp.array", new=False)
-    if device is not None:
-        return placed(staged(out), device, out_sharding)
-    return staged(spread(out, None, out_sharding, "jnp.array", new=False))
+    return _placed_as_asked(object, out, device, out_sharding)
 
 
 def asarray(
@@ -180,7 +182,14 @@ def asarray(
         raise ValueError(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
         )
-    if isinstance(a, Array) or hasattr(a, "__jax_array__"):
+    return _placed_as_asked(a, out, device, out_sharding)
+
+
+def _placed_as_asked(x: Any, out: Array, device: Any, out_sharding: Any) -> Array:
+    """Return an array that was made of `x`; one that lies there already is not committed."""
+    if isinstance(x, Array) or hasattr(x, "__jax_array__"):
+        if type(x) is ArrayImpl and out.dtype == x.dtype and isinstance(device, (Device, Sharding)):
+            device = None if x.sharding == as_sharding(device) and out_sharding is None else device
         return placed(out, device, out_sharding, "jnp.array", new=False)
     if device is not None:
         return placed(staged(out), device, out_sharding)
@@ -275,7 +284,9 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
         not isinstance(leaf, Array) or (type(leaf) is ArrayImpl and not leaf.shape)
         for leaf in leaves
     )
-    if plain and dtype is not None and local.context.trace is eval_trace:
+    context = local.context
+    free = context.numbers_key is context.key  # no transfer is guarded
+    if plain and free and dtype is not None and context.trace is eval_trace:
         values = tree_util.tree_structure(x).unflatten([np.asarray(leaf) for leaf in leaves])
         return as_value(as_typed(np.array(values, dtype=dtype)))
     return _stacked(x, dtype)

@@ -282,6 +282,26 @@ PLACES += """
     ids(lambda: mapped(lambda a: a, P('x'), P('x'), mesh=half.abstract_mesh)(jax.device_put(X, named)))
 """
 
+# Values that are put elsewhere: tangents go with them, and cotangents come back.
+_MOVES = (
+    "grad(lambda a: (jax.device_put(a, {}) ** 2).sum())", "lambda a: jax.jvp(lambda a: jax.device_put(a, {}) ** 2, (a,), (a,))",
+    "grad(lambda a: (jax.device_put(jax.device_put(a, {}) * 2, devices[0]) * a).sum())",
+    "lambda a: jax.linearize(lambda a: jax.device_put(a, {}) * 2, a)[1](a)", "jit(lambda a: jax.device_put(a, {}) * 2)",
+    "jit(lambda a: jnp.array(a, device={}) * 2)", "jit(grad(lambda a: (jax.device_put(a, {}) ** 2).sum()))",
+    "jit(lambda a: a.to_device({}))", "jit(lambda a: jnp.asarray(A1, device={}))", "jit(lambda a: jax.device_put(A1, {}))",
+)  # fmt: skip
+MOVES = "\n".join(
+    f"({program.format(where)})({given})"
+    for where in ("devices[0]", "devices[1]", "one[1]", "named")
+    for given in ("jax.device_put(X, devices[0])", "jax.device_put(X, one[1])", "A1", "X")
+    for program in _MOVES
+    if (program, given) != (_MOVES[2], "X")  # upstream brings cotangents of NumPy's arrays nowhere
+)
+MOVES += """
+    jit(lambda: jax.device_put(1.0, {0}))() | jit(lambda a: jax.device_put((a, A1, X), {0}))(A1)
+    jax.make_jaxpr(lambda a: jax.device_put((a, A1, X), {0}))(A1) | jax.make_jaxpr(grad(lambda a: jax.device_put(a, {0}).sum()))(A1)
+""".replace(" | ", "\n").format("devices[1]")
+
 # Shardings over a mesh without axes, as those of types that say nothing.
 EMPTY = "\n".join(
     f"(lambda S: {call})(jax.typeof(jnp.arange(4.)).sharding)"

@@ -10,6 +10,8 @@ pytestmark = pytest.mark.both_ends
 
 HOST = np.ones(3, np.float32)
 
+SCALARS = {m: m.numpy.float32(2) for m in (minijax, jax)}
+
 TRANSFERS = {
     "jit of a NumPy array": lambda m, f, x: f(HOST),
     "jit of an array": lambda m, f, x: f(x),
@@ -25,6 +27,14 @@ TRANSFERS = {
     "repr": lambda m, f, x: repr(f(x)),
     "arange": lambda m, f, x: m.numpy.arange(3),
     "an element": lambda m, f, x: x[0],
+    "constants": lambda m, f, x: m.jit(lambda a: a + HOST)(x),
+    "a list within jit": lambda m, f, x: m.jit(lambda a: a + m.numpy.array([1, 2, 3]))(x),
+    "shapes": lambda m, f, x: np.zeros(m.eval_shape(lambda a: a + HOST, x).shape),
+    "compiled": lambda m, f, x: m.jit(lambda a: a * HOST).lower(x).compile()(x),
+    "a gradient of constants": lambda m, f, x: m.jit(m.grad(lambda a: (a * HOST).sum()))(x),
+    "array of arrays": lambda m, f, x: m.numpy.asarray([SCALARS[m], SCALARS[m]]),
+    "pure_callback": lambda m, f, x: m.jit(lambda a: m.pure_callback(np.sin, x, a))(x),
+    "debug.callback": lambda m, f, x: (m.jit(lambda a: m.debug.callback(print, a))(x), x)[1],
 }
 LEVELS = ("allow", "disallow", "disallow_explicit", "log")
 

@@ -23,7 +23,7 @@ from minijax.core.hooks import hooks
 from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
-from minijax.features.sharding.transfer import device_put, put_array
+from minijax.features.sharding.transfer import put_array
 from minijax.features.sharding.types import check_manual, check_size, explicit_of
 from minijax.runtime.mesh import (
     AbstractMesh,
@@ -249,7 +249,7 @@ def constant_at(x: Any, where: Any) -> Any:
         )
     if isinstance(getattr(where, "mesh", None), AbstractMesh):
         return split_as(x, where, "broadcast_in_dim")
-    return x if isinstance(x, Tracer) else device_put(x, where)
+    return x if isinstance(x, Tracer) else put_array(x, where)
 
 
 def made_at(make: Callable, where: Any, name: str) -> Any:

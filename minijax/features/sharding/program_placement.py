@@ -17,6 +17,7 @@ from minijax.config import local
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in_params
+from minijax.core.source import summarize
 from minijax.features.diagnostics.execution import ArgumentError
 from minijax.features.sharding.constraints import reshard_p, sharding_constraint_p
 from minijax.features.sharding.lowering import ShardedModule
@@ -330,21 +331,26 @@ def _told(called: str, signature: Signature) -> str:
     return f"{called} with shape {signature.aval.str_short()} and"
 
 
-def _inner(jaxpr: Jaxpr, placing: Sequence[JaxprEqn]) -> Iterator[tuple[str, Any]]:
-    """Yield where meshes that the program names lie, that of `set_mesh`, and single devices.
+def _inner(jaxpr: Jaxpr, placing: Sequence[JaxprEqn]) -> Iterator[tuple[str | JaxprEqn, Any]]:
+    """Yield what places values and where, meshes that the program names, and that of `set_mesh`.
 
     The meshes without devices are those that the jits within it are asked for.
     """
+    places: dict[Any, JaxprEqn] = {}
+    for eqn in placing:
+        for where in _named(eqn):
+            if isinstance(where, sharding.SingleDeviceSharding):
+                places.setdefault(sharding.single_device(where._device), eqn)
+            elif isinstance(where, NamedSharding) and isinstance(where.mesh, meshes.Mesh):
+                places.setdefault(replicated(where.mesh), eqn)
     if meshes.Mesh.made:
-        for mesh in meshes_in(jaxpr):
-            yield "a mesh inside jit", replicated(mesh)
+        for whole in map(replicated, meshes_in(jaxpr)):
+            yield places.pop(whole, "a mesh inside jit"), whole
         context = local.context.mesh
         if isinstance(context, meshes.Mesh) and context.size:
             yield "jit's context mesh", replicated(context)
-    places = dict.fromkeys(where for eqn in placing for where in _named(eqn))
-    alone = [where for where in places if isinstance(where, sharding.SingleDeviceSharding)]
-    for where in dict.fromkeys([sharding.single_device(where._device) for where in alone]):
-        yield "a sharding inside jit", where
+    for where, eqn in places.items():
+        yield "a sharding inside jit" if eqn.primitive is asked_place_p else eqn, where
     asked = [eqn.params["place"] for eqn in placing if eqn.primitive is asked_place_p]
     for where in filter(_without_devices, map(sharding_in, asked)):
         yield "a jit inside jit", where
@@ -365,6 +371,9 @@ def _placing(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
 
 def _named(eqn: JaxprEqn) -> Iterator[Any]:
     """Yield the places that an equation names: shardings and memories, among others."""
+    if eqn.primitive is device_put_p:
+        yield from eqn.params["devices"]
+        return
     for value in eqn.params.values():
         for one in value if type(value) is tuple else (value,):
             yield sharding_in(one) if eqn.primitive is asked_place_p else one
@@ -406,8 +415,8 @@ def _agreed(wants: Sequence[tuple[Any, Any]], told: Callable[[Any], str]) -> Pro
             another.device_set != devices or tuple(another._device_assignment) != order
         ):
             raise ValueError(
-                f"Received incompatible devices for jitted computation. Got {told(first)} with "
-                f"{device_ids(where)} and {told(other)} with {device_ids(another)}. Move one of them "
+                f"Received incompatible devices for jitted computation. Got "
+                f"{_wanting(first, where, told)} and {_wanting(other, another, told)}. Move one of them "
                 "with minijax.device_put(x, device)."
             )
     for _, another in placed:
@@ -415,6 +424,13 @@ def _agreed(wants: Sequence[tuple[Any, Any]], told: Callable[[Any], str]) -> Pro
         if isinstance(named, NamedSharding) and isinstance(named.mesh, meshes.Mesh):
             return ProgramPlacement(replicated(named.mesh), True, named.mesh)
     return ProgramPlacement(where, True, None)
+
+
+def _wanting(what: Any, where: Any, told: Callable[[Any], str]) -> str:
+    if isinstance(what, JaxprEqn):
+        at = summarize(what.source)
+        return f"{what.primitive.name} inside jit with {device_ids(where)} at {at}"
+    return f"{told(what)} with {device_ids(where)}"
 
 
 def _argument(

@@ -13,6 +13,7 @@ from minijax.arrays.dispatch import moved
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer
 from minijax.dtypes import is_extended
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
@@ -101,22 +102,42 @@ def annotated(b: Any, x: Value, out: Any) -> Value:
 @device_put_p.jvp
 def _(primals, tangents, **params):
     outs = device_put_p.bind(*primals, **params)
-    return outs, [_with_primal(t, out) for t, out in zip(tangents, outs, strict=True)]
+    return outs, _put_some(tangents, [type(t) is not Zero for t in tangents], params)
 
 
-def _with_primal(tangent: Any, out: Any) -> Any:
-    """A tangent, in the memory of what it belongs to."""
-    if type(tangent) is Zero or tangent.aval.memory_space is out.aval.memory_space:
-        return tangent
-    return device_put(tangent, out.aval.memory_space)
+def _put_some(values: Sequence[Any], chosen: Sequence[bool], params: dict) -> list[Any]:
+    """Put the chosen ones of the values, and leave the others as they are."""
+    picked = [i for i, chosen in enumerate(chosen) if chosen]
+    some = {name: tuple([value[i] for i in picked]) for name, value in params.items()}
+    outs = list(values)
+    for i, out in zip(picked, device_put_p.bind(*[values[i] for i in picked], **some), strict=True):
+        outs[i] = out
+    return outs
 
 
 @device_put_p.transpose
-def _(cts, *args, **params):
-    return [
-        device_put(ct, x.aval.memory_space) if is_undefined(x) and type(ct) is not Zero else ct
-        for ct, x in zip(cts, args, strict=True)
+def _(cts, *args, devices, srcs, **params):
+    """Put cotangents where the values came from, or into the memory of their types."""
+    chosen = [is_undefined(x) and type(ct) is not Zero for ct, x in zip(cts, args, strict=True)]
+    homes = [
+        _space_apart(ct, x.aval) if back and src is None else src
+        for back, src, ct, x in zip(chosen, srcs, cts, args, strict=True)
     ]
+    how = (buffers.CopySemantics.ALWAYS_COPY,) * len(cts)
+    back = {"devices": tuple(homes), "srcs": devices, "copy_semantics": how}
+    return _put_some(cts, chosen, back)
+
+
+def _space_apart(x: Any, aval: Any) -> MemorySpace | None:
+    """Return the memory of a type, if a value is in another one."""
+    space = aval.memory_space
+    return None if get_aval(x).memory_space is space else space
+
+
+def _source(x: Any) -> Any:
+    """Return where the array lies that a leaf is, or stands for, if that is known."""
+    known = x.concrete() if isinstance(x, Tracer) else x
+    return known.sharding if type(known) is ArrayImpl else None
 
 
 @device_put_p.batch
@@ -217,11 +238,11 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     return as_sharding(own.with_memory_kind(HOST_KIND if space is MemorySpace.Host else default))
 
 
-def _target(place: Any, x: Any) -> Any:
-    """The sharding or format that a value is to have; tracers have no layout."""
+def _target(place: Any, x: Any, traced: bool) -> Any:
+    """The sharding or format that a value is to have; a traced one has no layout."""
     if isinstance(place, Format):
         aval = get_aval(x)
-        if isinstance(x, Tracer) or place.sharding is None:
+        if traced or place.sharding is None:
             place = place.sharding
         elif isinstance(place.layout, AutoLayout):
             raise ValueError(
@@ -233,8 +254,10 @@ def _target(place: Any, x: Any) -> Any:
             check_layout("jit outputs with pytree key path result", place.layout, aval.shape)
             layout = None if is_extended(aval.dtype) else place.layout
             return Format(layout, as_sharding(place.sharding))
-    if isinstance(x, Tracer) and isinstance(getattr(place, "mesh", None), AbstractMesh):
+    if traced and isinstance(getattr(place, "mesh", None), AbstractMesh):
         return place
+    if traced and isinstance(place, platforms.Device):
+        return place  # a program runs where its arguments lie
     return None if place is None else as_sharding(place)
 
 
@@ -326,14 +349,15 @@ def device_put(
         else tree_util.flatten_axes(f"device_put {name}", tree, given, is_leaf=_is_place)
     )
     places = spread("device", device)
-    targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
+    traced = recording_trace() is not None or any(isinstance(leaf, Tracer) for leaf in leaves)
+    targets = [_target(place, leaf, traced) for place, leaf in zip(places, leaves, strict=True)]
     for leaf, target in zip(leaves, targets, strict=True):
         where = target.sharding if isinstance(target, Format) else target
         if isinstance(where, NamedSharding):
             _check_placed(leaf, where)
     donations = spread("donate", donate)
     copies = [alias is False for alias in spread("may_alias", may_alias)]
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+    if traced:
         kinds = buffers.CopySemantics
         hows = [
             kinds.ALWAYS_COPY if copy else kinds.DONATE_INPUT if gift else _REUSE
@@ -342,7 +366,7 @@ def device_put(
         outs = device_put_p.bind(
             *leaves,
             devices=tuple(targets),
-            srcs=(src,) * len(leaves),
+            srcs=tuple([_source(leaf) if src is None else src for leaf in leaves]),
             copy_semantics=tuple(hows),
         )
     else:

@@ -69,6 +69,11 @@ ANSWERS = {
         tree.leaves(grid()) | tree.leaves(grid(fill_value=None)) | str(tree.structure(grid("nearest")))
         m.{{jit|grad}}(lambda r: r(jnp.array([[0.5]])).sum())(grid()) | tree.map(lambda v: 2 * v, grid())(jnp.array([[0.5], [3.0], [9.0]]))
     """,
+    "normalizing": """
+        m.nn.standardize({{i|x|b|3|True|h}}, mean={{0.0|0|x}}, variance={{2.0|jnp.float32(2)}})
+        m.nn.standardize({{i|x|b|h}}, mean={{0.0|0|x}})
+        m.nn.standardize({{i|x|b|h}}, {{-1|None|()}}, variance={{2.0|None}})
+    """,
     "special functions and clusters": """
         m.random.{{randint(m.random.key(0), (2, -3), 0, 5)|bernoulli(m.random.key(0), 0.5, (2, -3))|gamma(m.random.key(0), 1.0, (2, -3))|t(m.random.key(0), 1.0, (2, -3))}}
         m.jit(m.grad(lambda p: m.random.binomial(m.random.key(0), 5.0, p)))(0.3) | m.random.multinomial(m.random.key(0), 5.0, 0.5{{, shape=(3,)|}})

@@ -41,10 +41,8 @@ class Initializer(Protocol):
     ) -> Array: ...
 
 
-def _dtype(given: Any, default: Any) -> np.dtype:
-    return dtypes.canonicalize_dtype(
-        given if given is not None else np.float64 if default is None else default
-    )
+def _dtype(given: Any, name: str = "array") -> np.dtype:
+    return dtypes.check_user_dtype_supported(given, name)
 
 
 def zeros(
@@ -61,7 +59,7 @@ def zeros(
     >>> nn.initializers.zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, _dtype(dtype, None), out_sharding=out_sharding)
+    return jnp.zeros(shape, _dtype(dtype, "zeros"), out_sharding=out_sharding)
 
 
 def ones(
@@ -78,7 +76,7 @@ def ones(
     >>> nn.initializers.ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, _dtype(dtype, None), out_sharding=out_sharding)
+    return jnp.ones(shape, _dtype(dtype, "ones"), out_sharding=out_sharding)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -95,7 +93,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        return jnp.full(shape, value, dtype=_dtype(dtype, None), out_sharding=out_sharding)
+        return jnp.full(shape, value, dtype=_dtype(dtype, "full"), out_sharding=out_sharding)
 
     return init
 
@@ -114,7 +112,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype, None)
+        dtype = _dtype(dtype)
         drawn = random.uniform(key, shape, dtype, out_sharding=out_sharding)
         return drawn * jnp.asarray(scale, dtype)
 
@@ -135,7 +133,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype, None)
+        dtype = _dtype(dtype)
         drawn = random.normal(key, shape, dtype, out_sharding=out_sharding)
         return drawn * jnp.asarray(stddev, dtype)
 
@@ -162,7 +160,7 @@ def truncated_normal(
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype, None)
+        dtype = _dtype(dtype)
         drawn = random.truncated_normal(key, lower, upper, shape, dtype, out_sharding=out_sharding)
         return drawn * jnp.asarray(stddev, dtype)
 
@@ -268,8 +266,8 @@ def variance_scaling(
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype, None)
-        shape = tuple(items_of(shape))
+        dtype = _dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(items_of(shape))
         fans = _fans(shape, in_axis, out_axis, batch_axis)
         if mode not in _MODES:
             raise ValueError(
@@ -352,7 +350,7 @@ def orthogonal(
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype, None)
+        dtype = _dtype(dtype)
         shape = tuple(items_of(shape))
         if len(shape) < 2:
             raise ValueError(
@@ -395,7 +393,7 @@ def delta_orthogonal(
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype, None)
+        dtype = _dtype(dtype)
         shape = tuple(items_of(shape))
         if len(shape) not in (3, 4, 5):
             raise ValueError(

@@ -235,8 +235,9 @@ def standardize(
             f"standardize: Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'."
         )
     check_arraylike("standardize", x)
-    (x,) = promote_dtypes_inexact(x)
+    given, (x,) = x, promote_dtypes_inexact(x)
     if mean is None:
+        given = x
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
         if algorithm == "stable":
@@ -245,7 +246,7 @@ def standardize(
             squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
             # The difference of two rounded numbers may come out negative.
             variance = jnp.clip(squares - jnp.square(mean), 0)
-    return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance + epsilon))
+    return jnp.subtract(given, mean) * lax.rsqrt(jnp.asarray(variance + epsilon))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: Any = -1) -> Array:

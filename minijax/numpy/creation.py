@@ -45,7 +45,7 @@ from minijax.numpy.shapes import broadcast_to, expanded
 from minijax.runtime.mesh import PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, is_empty
 from minijax.runtime.platforms import Device
-from minijax.runtime.sharding import Sharding
+from minijax.runtime.sharding import Sharding, single_device
 from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -188,8 +188,9 @@ def asarray(
 def _placed_as_asked(x: Any, out: Array, device: Any, out_sharding: Any) -> Array:
     """Return an array that was made of `x`; one that lies there already is not committed."""
     if isinstance(x, Array) or hasattr(x, "__jax_array__"):
-        if type(x) is ArrayImpl and out.dtype == x.dtype and isinstance(device, (Device, Sharding)):
-            device = None if x.sharding == as_sharding(device) and out_sharding is None else device
+        where = single_device(device) if isinstance(device, Device) else device
+        if type(x) is ArrayImpl and out.dtype == x.dtype and where == x.sharding:
+            device = None if out_sharding is None else device
         return placed(out, device, out_sharding, "jnp.array", new=False)
     if device is not None:
         return placed(staged(out), device, out_sharding)

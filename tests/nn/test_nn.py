@@ -1,6 +1,7 @@
 """`minijax.nn` against upstream: every public name has a row."""
 
 import functools
+import warnings
 
 import jax
 import ml_dtypes
@@ -252,6 +253,23 @@ def test_initializer(name, index):
                 in_both(name, options, (3, 4, 5), dtype, exact and dtype is not np.complex64)
             for shape in ((3, 4), (3,), (), (0, 3), (3, 0), (2, 3, 4, 5)):
                 in_both(name, options, shape, None, exact)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *MADE])
+def test_a_wide_dtype_that_an_initializer_is_asked_for_is_named(name):
+    options = MADE.get(name, [{}])[0]
+    for m in (minijax, jax):
+        with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
+            draw(m, name, options, (3, 4, 5), "float64")
+        for dtype in (None, float):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                draw(m, name, options, (3, 4, 5), dtype)
+
+
+def test_a_size_alone_is_the_shape_of_an_initializer():
+    run = lambda m: m.nn.initializers.he_normal(0, 0)(m.random.key(0), 3)
+    assert_same(run(minijax), run(jax))
 
 
 def test_initializers_under_jit_and_vmap():

@@ -245,12 +245,13 @@ class _Checks:
         self.sites: list[_Site] = []
         self.by_eqn: dict[int, list[tuple[_Site, Callable]]] = {}
         self.inner: dict[int, bool] = {}
-        self.visit(jaxpr)
+        self.any = self.visit(jaxpr)
 
     def visit(self, jaxpr: Jaxpr) -> bool:
-        """Whether the program has a site."""
+        """Whether the program has a site, or a `check` that is left out since none is asked for."""
         found = False
         for eqn in jaxpr.eqns:
+            found = found or eqn.primitive is check_p
             if id(eqn) in self.by_eqn:
                 found = found or bool(self.by_eqn[id(eqn)]) or self.inner[id(eqn)]
                 continue
@@ -293,7 +294,7 @@ def _(eqn, errors):
 @failures(shard_map_p)
 def _(eqn, errors):
     nested = _Checks(eqn.params["jaxpr"].jaxpr, errors)
-    if nested.sites:
+    if nested.any:
         yield _mapped_site(eqn, nested), nested
 
 
@@ -313,7 +314,8 @@ def _mapped_site(eqn: JaxprEqn, nested: _Checks) -> _Site:
     avals = [ShapeDtypeStruct((count, *aval.shape), aval.dtype) for aval in inner]
     sites = tuple(nested.sites)
     message = lambda values: Error(values[0], values[1:], sites).get() or ""
-    return _Site(sites[0].category, message, avals, sites)
+    category = sites[0].category if sites else FailedCheckError
+    return _Site(category, message, avals, sites)
 
 
 pass_on_elements(

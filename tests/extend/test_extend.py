@@ -550,3 +550,36 @@ def test_attributes_that_libraries_read(expression):
     if newer and isinstance(theirs, list) and theirs[0] == "AttributeError":
         return  # newer versions of upstream have fewer
     assert ours == theirs or (isinstance(theirs, list) and theirs[0] in ours)
+
+
+def checked(m, y):
+    faces(m).checkify.check(y > 5, "low")
+    return y * 0 / 0
+
+
+HOLDING = {
+    "jit": lambda m, f, x: m.jit(m.jit(f))(x),
+    "scan": lambda m, f, x: m.lax.scan(lambda s, _: (f(s), None), x, None, length=2)[0],
+    "while": lambda m, f, x: m.lax.while_loop(lambda s: s > 0, lambda s: f(s) - 9, x),
+    "cond": lambda m, f, x: m.lax.cond(x > 0, f, lambda y: y, x),
+    "vmap": lambda m, f, x: m.vmap(f)(m.numpy.stack([x, x])),
+    "checkpoint": lambda m, f, x: m.checkpoint(f)(x),
+    "grad": lambda m, f, x: m.grad(m.jit(f))(x),
+    "shard_map": lambda m, f, x: m.shard_map(
+        m.jit(lambda y: f(y.sum())[None]), mesh=m.sharding.Mesh(np.array(m.devices()[:1]), "i"),
+        in_specs=m.P("i"), out_specs=m.P("i"),
+    )(x[None]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("errors", ["index_checks", "nan_checks", "all_checks"])
+@pytest.mark.parametrize("name", HOLDING)
+def test_checks_that_are_not_asked_for_are_left_out(name, errors):
+    found = []
+    for m in (minijax, jax):
+        c = faces(m).checkify
+        f = lambda x, m=m: HOLDING[name](m, lambda y: checked(m, y), x)
+        for outer in (lambda f: f, m.jit):
+            error, _ = outer(c.checkify(f, errors=getattr(c, errors)))(m.numpy.float32(1))
+            found.append(error.get())
+    assert found[:2] == found[2:]

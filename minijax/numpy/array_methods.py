@@ -47,6 +47,9 @@ __all__ = ["install"]
 _known: set[type] = {bool, int, float, complex, np.ndarray}
 
 
+_CONTAINERS = frozenset((list, tuple, dict, set))
+
+
 def _accepts(other: Any) -> bool:
     if is_arraylike(other):
         _known.add(type(other))
@@ -56,9 +59,9 @@ def _accepts(other: Any) -> bool:
 
 def _refuse(self: Any, other: Any, symbol: str) -> Any:
     """Return the result of an operator for an operand that is no array: the other side may know
-    better.
+    better, unless it is one of Python's own containers.
     """
-    if isinstance(other, (list, tuple, dict, set)) and not hasattr(other, "__jax_array__"):
+    if type(other) in _CONTAINERS:
         raise TypeError(
             f"unsupported operand type(s) for {symbol}: {type(self).__name__!r} and "
             f"{type(other).__name__!r}: convert it with minijax.numpy.asarray(...)."

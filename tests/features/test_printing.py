@@ -275,6 +275,34 @@ def test_lowered_text_names_arguments_and_results(name, debug):
     assert signature(minijax) == signature(jax)
 
 
+SHARDS = {
+    "a leaf": lambda m, x, s: m.tree.leaves(s) == [s],
+    "equal to itself": lambda m, x, s: (s == s, s == x.addressable_shards[0], len({s})),
+    "items": lambda m, x, s: s[0],
+    "unpacked": lambda m, x, s: list(s),
+    "attribute": lambda m, x, s: setattr(s, "name", 1),
+    "property": lambda m, x, s: setattr(s, "device", 1),
+    "made": lambda m, x, s: (
+        (made := type(s)(m.devices()[0], x.sharding, (2, 3))).index and made.data
+    ),
+    "class": lambda m, x, s: m.Shard is type(s),
+    "members": lambda m, x, s: [name for name in dir(s) if name[0] != "_"],
+    "argument": lambda m, x, s: m.jit(lambda s: s)(s),
+}
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_shards(name):
+    def found(m):
+        x = m.numpy.arange(6.0).reshape(2, 3)
+        try:
+            return SHARDS[name](m, x, x.addressable_shards[0])
+        except Exception as error:
+            return type(error)
+
+    assert found(minijax) == found(jax)
+
+
 def test_shards_print_their_data():
     def shown(m):
         x = m.numpy.arange(6.0).reshape(2, 3)

@@ -71,6 +71,10 @@ def resharding(count, number):
         np.testing.assert_array_equal(np.asarray(shard.data), whole[shard.index])
     gathered = multihost_utils.process_allgather(y, tiled=True)
     np.testing.assert_array_equal(gathered, whole)
+    shards = minijax.device_put(np.ones(3), NamedSharding(mesh(), P())).global_shards
+    assert [shard.replica_id for shard in shards] == list(range(size))  # of all processes
+    mine = [shard.data is not None for shard in shards]
+    assert mine == [shard.device.process_index == number for shard in shards]
 
 
 @_program

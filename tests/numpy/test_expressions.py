@@ -1,6 +1,8 @@
 """`minijax.numpy` against `jax.numpy`: the same expressions, run eagerly and under jit."""
 
+import collections
 import functools
+import operator
 import re
 import warnings
 
@@ -225,3 +227,45 @@ def test_convolutions_of_all_small_sizes(name, mode, complex_part):
             )
             found = getattr(minijax.numpy, name)(a.astype("complex64"), v.astype("complex64"), mode)
             np.testing.assert_array_equal(found, getattr(np, name)(a, v, mode))
+
+
+def _reflected(base):
+    """A class that knows what to do with an array on its left."""
+    names = [
+        f"__r{name}__"
+        for name in ("add", "sub", "mul", "truediv", "matmul", "and", "pow", "divmod")
+    ]
+    methods = {name: lambda self, other, name=name: name for name in [*names, "__eq__", "__gt__"]}
+    return type("Reflected", (base,), methods)
+
+
+_Pair = collections.namedtuple("_Pair", "a b")
+CONTAINERS = {
+    "list": [1.0, 2.0], "tuple": (1.0, 2.0), "dict": {}, "set": set(), "frozenset": frozenset(),
+    "deque": collections.deque(), "ordered": collections.OrderedDict(), "named": _Pair(1, 2),
+    "range": range(2), "text": "ab", "none": None,
+    **{f"of {base.__name__}": type("Plain", (base,), {})() for base in (list, tuple, dict, set)},
+    **{f"knowing {base.__name__}": _reflected(base)() for base in (list, tuple, dict, set)},
+}  # fmt: skip
+OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "@": operator.matmul,
+    "&": operator.and_, "**": operator.pow, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "divmod": divmod,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scalar", [False, True])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_operators_with_containers(container, scalar):
+    """Python's own containers are refused; of others the class is asked, as for all operators."""
+
+    def found(m, apply, reverse):
+        x, other = m.numpy.int32(2) if scalar else m.numpy.ones(2), CONTAINERS[container]
+        try:
+            return apply(other, x) if reverse else apply(x, other)
+        except TypeError:
+            return TypeError
+
+    for name, apply in OPERATORS.items():
+        for reverse in (False, True):
+            assert found(minijax, apply, reverse) == found(jax, apply, reverse), (name, reverse)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
@@ -11,15 +11,19 @@ from minijax.arrays.dispatch import moved
 from minijax.core.array import attach_class
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, layouts, sharding
+from minijax.runtime.platforms import Device
+from minijax.runtime.sharding import Sharding
+from minijax.typing import Shape
 
 __all__ = ["Shard"]
 
 
-class Shard(NamedTuple):
+class Shard:
     """Part of an array that one device holds.
 
-    - `device`: the device; `data`: its part, an array of the shape of a part and the same dtype
-    - `index`: slices of the part; `replica_id`: number among equal parts
+    - `device`: the device; `data`: its part, an array of the shape of a part and the same dtype, or
+      None where the device belongs to another process
+    - `index`: slices of the part; `replica_id`: number among equal parts, in the order of the sharding
 
     Source: Shardy's device-local tensors.
 
@@ -27,14 +31,38 @@ class Shard(NamedTuple):
     (slice(None, None, None),)
     """
 
-    device: Any
-    index: tuple[Any, ...]
-    replica_id: int
-    data: Any
+    def __init__(
+        self, device: Device, sharding: Sharding, global_shape: Shape, data: Any = None
+    ) -> None:
+        self._device, self._sharding, self._data = device, sharding, data
+        self._global_shape = tuple(global_shape)
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    @property
+    def data(self) -> Any:
+        return self._data
+
+    @property
+    def index(self) -> tuple[Any, ...]:
+        return self._sharding.parts_by_device(self._global_shape)[self._device]
+
+    @property
+    def replica_id(self) -> int:
+        parts = self._sharding.parts_by_device(self._global_shape)
+        mine = _bounds(parts[self._device])
+        alike = [d for d in self._sharding._device_assignment if _bounds(parts[d]) == mine]
+        return alike.index(self._device)
 
     def __repr__(self) -> str:
         shown = f"device={self.device!r}, index={self.index}, replica_id={self.replica_id}"
         return f"Shard({shown}, data={self.data})"
+
+
+def _bounds(index: tuple[slice, ...]) -> list[tuple]:
+    return [(part.start, part.stop) for part in index]
 
 
 class _Members(ArrayImpl):
@@ -70,21 +98,23 @@ class _Members(ArrayImpl):
     @property
     def addressable_shards(self) -> list[Shard]:
         """List of the parts of the array on devices of this process."""
+        return [part for part in self.global_shards if part.data is not None]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """List of the parts of the array, of which those on devices of other processes have no data."""
         where, shape = self.signature.sharding, self.aval.shape
-        indices = where.parts_by_device(shape)
-        mine = [d for d in where._device_assignment if d in where.addressable_devices]
         aval = self.aval.update(shape=where.shard_shape(shape), sharding=None)
         ordered = self.signature.place is not where
-        seen: dict[Any, int] = {}
+        mine, parts = where.addressable_devices, iter(self._parts())
         shards = []
-        for device, buffer in zip(mine, self._parts(), strict=True):
-            index = indices[device]
-            key = tuple([(part.start, part.stop) for part in index])
-            seen[key] = seen.get(key, -1) + 1
-            home = sharding.single_device(device)
-            place = buffers.place_of(buffer, home, physical(aval)) if ordered else home
-            data = ArrayImpl(buffer, Signature(aval, place, self.committed))
-            shards.append(Shard(device, index, seen[key], data))
+        for device in where._device_assignment:
+            data = None
+            if device in mine:
+                buffer, home = next(parts), sharding.single_device(device)
+                place = buffers.place_of(buffer, home, physical(aval)) if ordered else home
+                data = ArrayImpl(buffer, Signature(aval, place, self.committed))
+            shards.append(Shard(device, where, shape, data))
         return shards
 
     def _parts(self) -> list[Any]:
@@ -200,8 +230,6 @@ class _Members(ArrayImpl):
     def _check_exported(self, name: str) -> None:
         if dtypes.is_extended(self.dtype):
             raise AttributeError(f"An array of {self.dtype} has no attribute {name!r}")
-
-    global_shards = addressable_shards  # of one process; those of others have no data
 
 
 attach_class(_Members, ArrayImpl)

@@ -316,8 +316,9 @@ def _check_fits(name: str, bound: int) -> None:
     limits = dtypes.iinfo(dtypes.int_())
     if not int(limits.min) <= bound <= int(limits.max):
         raise OverflowError(
-            f"randint: {name} is {bound}, which does not fit {dtypes.int_().name}: give it as an "
-            "array of a wider dtype."
+            "An overflow was encountered while parsing an argument to a jitted computation, whose "
+            f"argument path is {name}. Got {type(bound)} with value {bound}. It does not fit "
+            f"{dtypes.int_().name}: give it as an array of a wider dtype."
         )
 
 

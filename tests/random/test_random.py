@@ -55,6 +55,10 @@ ROWS = {
         lambda r, k, d: r.choice(k, ITEMS[:, 0], (3,), replace=False),
         lambda r, k, d: r.choice(k, 4, (6,), p=P),
         lambda r, k, d: r.choice(k, 4, (3,), replace=False, p=P),
+        lambda r, k, d: [
+            r.choice(k, a, (0, 2)) for a in (5, True, np.uint8(200), np.arange(3.0, dtype=d))
+        ],
+        lambda r, k, d: [r.choice(k, a, ()) for a in (1, np.int32(7), np.uint8(200), 2**31 - 1)],
     ],
     "clone": [lambda r, k, d: r.clone(k)],
     "dirichlet": [

@@ -42,8 +42,9 @@ class Lender:
     def __init__(self, aval: Any, sharding: Any, wrap: Callable[[Any], Any]):
         self.aval, self.device, self.wrap = aval, sharding.device, wrap
         self.free: list[_Lent] = []
-        on_cpu = self.device.platform == "cpu"
-        self.most = MOST // (aval.size * aval.dtype.itemsize) if on_cpu else 0
+        # Of NumPy's own types: XLA may pack others.
+        fits = self.device.platform == "cpu" and aval.dtype.isbuiltin == 1
+        self.most = MOST // (aval.size * aval.dtype.itemsize) if fits else 0
 
     def lend(self, x: Any, lent: list[_Lent]) -> Any:
         """An operand with the values of `x`, noted in `lent`; None where there is no such memory."""
@@ -64,7 +65,8 @@ class Lender:
         host = memory[start : start + size].view(aval.dtype).reshape(aval.shape)
         where = LentSharding(device)
         buffer = _jax.batched_device_put(aval, where, [host], [device], enable_x64=True)
-        if buffer.unsafe_buffer_pointer() != host.ctypes.data:  # of a type that XLA packs
+        # Not by `unsafe_buffer_pointer`, which imports upstream where that is installed.
+        if np.asarray(memoryview(buffer)).ctypes.data != host.ctypes.data:
             self.most = 0
             return None
         return _Lent(self, host, buffer)

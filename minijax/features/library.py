@@ -38,7 +38,7 @@ from minijax.transforms.cached_calls import (
 from minijax.transforms.jit import PjitFunction, jit
 from minijax.transforms.tracing import trace_function
 
-__all__ = ["as_jitted", "as_method", "library"]
+__all__ = ["MOST_ARRAYS", "as_jitted", "as_method", "library"]
 
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
@@ -52,7 +52,7 @@ _CONVERTED = {
     "overwrite_a", "overwrite_b", "shape",
 }  # fmt: skip
 # Of more arrays no program is made: its operands are joined faster in groups (`lax.joining.join`).
-_MOST_ARRAYS = 128
+MOST_ARRAYS = 128
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 
@@ -378,7 +378,7 @@ class _Calls:
         if full is None:  # outside of the handler: let `fun` say so, with no other error as context
             return self._run(args, kwargs)
         if entry is None:
-            if len(arrays) > _MOST_ARRAYS:
+            if len(arrays) > MOST_ARRAYS:
                 return self.fun(*args, **kwargs)
             entry = self._compiled(full, args, kwargs, arrays)
             if entry is None:  # let it meet the values as they were given, and speak of them

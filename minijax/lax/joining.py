@@ -14,6 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.core.trace import eval_trace
+from minijax.features.library import MOST_ARRAYS
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import all_alike, ambiguous, as_operand, parts_of
 from minijax.features.sharding.unreduced import alike, first
@@ -101,7 +102,11 @@ def _(b, *operands, dimension):
     return _end_to_end(b, operands, b.out, dimension)
 
 
-_MANY, _GROUP = 128, 32  # operands
+_GROUP = 32  # operands
+
+
+def _groups(parts: Sequence[Any]) -> list[Sequence[Any]]:
+    return [parts[start : start + _GROUP] for start in range(0, len(parts), _GROUP)]
 
 
 def _end_to_end(b: Any, parts: Sequence[Any], out: Any, axis: int) -> Any:
@@ -110,9 +115,8 @@ def _end_to_end(b: Any, parts: Sequence[Any], out: Any, axis: int) -> Any:
     XLA's time is quadratic in the operands of one operation: for 1,000 rows of ten numbers 1.3 s, in
     groups 0.3; for 3,000 rows 11 s, in groups 0.6.
     """
-    while len(parts) > _MANY:
-        groups = [parts[start : start + _GROUP] for start in range(0, len(parts), _GROUP)]
-        parts = [_group(b, group, axis) for group in groups]
+    while len(parts) > MOST_ARRAYS:
+        parts = [_group(b, group, axis) for group in _groups(parts)]
     return b.op("stablehlo.concatenate", parts, out, f"dimension = {axis} : i64")
 
 
@@ -130,9 +134,9 @@ def join(primitive: Primitive, parts: Sequence[Any], axis: int) -> Array:
     Many arrays of one type are joined eagerly in groups, which share a program: 1,000 vectors take
     0.06 s the first time, not 0.4, and as many more of them next to nothing.
     """
-    if len(parts) > _MANY and local.context.trace is eval_trace and _are_alike(parts):
-        groups = [parts[start : start + _GROUP] for start in range(0, len(parts), _GROUP)]
-        return join(concatenate_p, [join(primitive, group, axis) for group in groups], axis)
+    if len(parts) > MOST_ARRAYS and local.context.trace is eval_trace and _are_alike(parts):
+        groups = [join(primitive, group, axis) for group in _groups(parts)]
+        return join(concatenate_p, groups, axis)
     return primitive.bind(*parts, **{"axis" if primitive is stack_p else "dimension": axis})
 
 

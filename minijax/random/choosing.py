@@ -149,15 +149,17 @@ def choice(
             "p must be None or a 1D vector with the same size as a.shape[axis]. p has "
             f"shape {np.shape(p)} and a.shape[axis] is {count}."
         )
-    if items is None and count > dtypes.iinfo(dtypes.int_()).max:
-        raise OverflowError(
-            f"Python int {count} too large to convert to {dtypes.int_().name}: turn on jax_enable_x64."
-        )
-    if items is None and not wanted:
-        single_key("choice", key)
-        return jnp.zeros(shape, jnp.result_type(a))
-    if items is None and p is None and replace:
-        return _below(key, count, shape)
+    if items is None:
+        most = dtypes.iinfo(dtypes.int_())
+        if count > most.max:
+            raise OverflowError(
+                f"Python int {count} too large to convert to {most.dtype}: turn on jax_enable_x64."
+            )
+        if not wanted:
+            single_key("choice", key)
+            return jnp.zeros(shape, jnp.result_type(a))
+        if p is None and replace:
+            return _below(key, count, shape)
     return _chosen(key, items, p, count, shape, bool(replace), axis, mode)
 
 

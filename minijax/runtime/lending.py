@@ -92,16 +92,19 @@ class NumberLender:
         """An operand of the call that this thread is about to make, as `Lender.lend` gives."""
         settings = context.numbers_key
         key = (type(x), x, settings)
+        found = self.kept.get(key)
+        if found is not None and not found._buffer.is_deleted():
+            return found
         if type(x) not in (float, int) or settings is not context.key or not 0 < abs(x) < 1e38:
             return self.keep(x)  # transfers are guarded, or it is a zero, a NaN, or may overflow
-        if key in self.kept or key in self.met:
+        if key in self.met:
             return self.keep(x)
         lender = self.lenders.get((type(x), settings))
         if lender is None:
-            found = self.keep(x)
-            wrap = functools.partial(self.wrap, signature=found.signature)
-            self.lenders[type(x), settings] = Lender(found.aval, found.sharding, wrap)
-            return found
+            made = self.keep(x)
+            wrap = functools.partial(self.wrap, signature=made.signature)
+            self.lenders[type(x), settings] = Lender(made.aval, made.sharding, wrap)
+            return made
         if len(self.met) >= _MOST_MET:
             self.met.clear()
         self.met.add(key)

@@ -302,7 +302,7 @@ class PjitFunction(Generic[_P, _R]):
                 f"type {type(fun_name(fun))}, of {fun}."
             )
         began = time.time()
-        wrap = self._asked and (lambda *run: self._asked.constrain(*run, call))
+        wrap = self._asked and partial(self._asked.constrain, call)
         traced = trace_function(
             "jit", fun, call.in_tree, avals, statics=call.static_values(), wrap=wrap
         )

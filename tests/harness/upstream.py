@@ -76,6 +76,8 @@ def compiling():
     cache = importlib.import_module("jax.experimental.compilation_cache.compilation_cache")
     jax.config.update("jax_enable_compilation_cache", False)
     cache.reset_cache()
-    yield
-    jax.config.update("jax_enable_compilation_cache", True)
-    cache.reset_cache()
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+        cache.reset_cache()

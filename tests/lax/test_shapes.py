@@ -300,7 +300,7 @@ MANY = {
 @pytest.mark.parametrize("name", MANY)
 def test_many_operands(name, monkeypatch):
     """More operands than XLA is given in one operation: of groups, and of groups of groups."""
-    monkeypatch.setattr("minijax.lax.joining._MANY", 4)
+    monkeypatch.setattr("minijax.lax.joining.MOST_ARRAYS", 4)
     monkeypatch.setattr("minijax.lax.joining._GROUP", 3)
     minijax.clear_caches()
     for n in (5, 23):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 from minijax import dtypes
@@ -15,7 +16,7 @@ from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
 from minijax.typing import Shape
 
-__all__ = ["Shard"]
+__all__ = ["Shard", "replica_ids"]
 
 
 class Shard:
@@ -51,18 +52,22 @@ class Shard:
 
     @property
     def replica_id(self) -> int:
-        parts = self._sharding.parts_by_device(self._global_shape)
-        mine = _bounds(parts[self._device])
-        alike = [d for d in self._sharding._device_assignment if _bounds(parts[d]) == mine]
-        return alike.index(self._device)
+        return replica_ids(self._sharding.parts_by_device(self._global_shape))[self._device]
 
     def __repr__(self) -> str:
         shown = f"device={self.device!r}, index={self.index}, replica_id={self.replica_id}"
         return f"Shard({shown}, data={self.data})"
 
 
-def _bounds(index: tuple[slice, ...]) -> list[tuple]:
-    return [(part.start, part.stop) for part in index]
+def replica_ids(parts: Mapping[Any, tuple[slice, ...]]) -> dict[Any, int]:
+    """Return for each device, how many before it hold the same part, by the parts of devices."""
+    seen: dict[Any, int] = {}
+    found = {}
+    for device, index in parts.items():
+        key = tuple([(part.start, part.stop) for part in index])
+        found[device] = seen.get(key, 0)
+        seen[key] = found[device] + 1
+    return found
 
 
 class _Members(ArrayImpl):

@@ -102,7 +102,7 @@ class AskedShardings:
                 for array in _held(x) if place is not None else ():
                     check_memory(array.signature, sharding_in(place))
 
-    def constrain(self, run: Callable, trees: list, call: Any) -> Callable:
+    def constrain(self, call: Any, run: Callable, trees: list) -> Callable:
         """Return `run`, a function on leaves, with arguments and results constrained as asked.
 
         It leaves the structure of the results at the end of `trees`.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.features.mlir_rules import sdy
+from minijax.features.sharding.array_members import replica_ids
 from minijax.jax.private.op_shardings import are_hlo_shardings_equal, get_num_ways_dim_sharded
 from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, named_of_hlo
@@ -200,13 +201,7 @@ def array_mapping_to_axis_resources(array_mapping: Mapping[Any, int]) -> Partiti
 
 def device_replica_id_map(sharding: Sharding, global_shape: Sequence[int]) -> Mapping[Any, int]:
     """Return for each device, how many before it hold the same part of an array of this shape."""
-    seen: dict[Any, int] = {}
-    found = {}
-    for device, index in sharding.devices_indices_map(tuple(global_shape)).items():
-        key = str(index)
-        found[device] = seen.get(key, 0)
-        seen[key] = found[device] + 1
-    return found
+    return replica_ids(sharding.devices_indices_map(tuple(global_shape)))
 
 
 def num_addressable_indices(sharding: Sharding, dim: int, global_shape: Sequence[int]) -> int:

@@ -129,10 +129,9 @@ class ArrayImpl(Array):
     @property
     def _value(self) -> np.ndarray:
         """The value in host memory; read-only, and not copied on a CPU."""
-        signature, buffer = self.signature, self._buffer
-        if signature.viewed and not buffer.is_deleted():
-            value = np.asarray(buffer)
-            if value.dtype is signature.aval.dtype:  # else the program that was to make it failed
+        if self.signature.viewed:
+            value = _view(self._buffer)
+            if value.dtype is self.aval.dtype:  # else deleted, or its program failed
                 return value
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
@@ -156,17 +155,19 @@ class ArrayImpl(Array):
         return value
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        signature, buffer = self.signature, self._buffer
-        if signature.viewed and dtype is None and not copy and not buffer.is_deleted():
-            if type(self._in_numpy) is np.ndarray:
-                return self._in_numpy
-            value = np.asarray(buffer)
+        signature = self.signature
+        if signature.viewed and dtype is None and not copy:
+            kept, buffer = self._in_numpy, self._buffer  # None, then False, then a copy
+            if kept and not buffer.is_deleted():
+                return kept[0]
+            value = _view(buffer)
             if value.dtype is signature.aval.dtype:
-                # Read again, a small array is copied: the next reads take 0.5 us, not 1.6. (A view
+                # Read again, a small array is copied: the next reads take 0.2 us, not 0.8. (A view
                 # that is kept would keep the buffer from being donated.)
-                if value.nbytes <= 4096:
-                    seen = self._in_numpy is not None
-                    self._in_numpy = seen and np.ndarray(value.shape, value.dtype, value.tobytes())
+                if kept is None:
+                    self._in_numpy = False
+                elif value.nbytes <= 4096:
+                    self._in_numpy = (np.ndarray(value.shape, value.dtype, value.tobytes()),)
                 return value
         value = self._value
         if dtype is not None and np.dtype(dtype) != value.dtype:
@@ -176,6 +177,7 @@ class ArrayImpl(Array):
         return value.copy(order="K") if copy else value
 
 
+_view = np.asarray
 aval_makers[ArrayImpl] = lambda x: x.aval
 
 

@@ -16,6 +16,7 @@ from minijax.core.avals import ShapedArray
 from minijax.features.sharding.transfer import as_sharding, put_array
 from minijax.lax.convert import convert_element_type
 from minijax.runtime import buffers
+from minijax.runtime import dlpack as tensors
 from minijax.runtime import sharding as shardings
 from minijax.tracebacks import public
 from minijax.typing import DTypeLike
@@ -58,7 +59,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     ):
         raise TypeError(f"{_NO_METHODS} Got {external_array!r} of type {type(external_array)}.")
     kind, index = external_array.__dlpack_device__()
-    home_device = buffers.dlpack_device(int(kind), index)
+    home_device = tensors.dlpack_device(int(kind), index)
     if home_device is None:
         raise TypeError(
             f"Array passed to from_dlpack is on unsupported device type (DLDeviceType: {int(kind)}, "
@@ -76,14 +77,14 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             f"Specified device={device!r} which requires a copy since the source device is "
             f"{home.device!r}, however {_NOT_COPIED}"
         )
-    buffer = buffers.from_dlpack(external_array, home.device, copy)
-    if buffer is None:
+    found = tensors.from_dlpack(external_array, home.device, copy)
+    if found is None:
         raise ValueError(
             "Specified input which requires a copy since the source data buffer is not aligned to "
             f"64 bytes.  However {_NOT_COPIED}"
         )
-    dtype = np.dtype(buffer.aval.dtype) if hasattr(buffer.aval, "dtype") else buffer.dtype
-    aval = ShapedArray(tuple(buffer.aval.shape), dtype)
+    buffer, shape, dtype = found
+    aval = ShapedArray(shape, dtype)
     place = buffers.place_of(buffer, home, aval)
     array = ArrayImpl(buffers.retyped(buffer, aval, home), Signature(aval, place, True))
     narrow = dtypes.canonicalize_dtype(dtype)

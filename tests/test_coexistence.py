@@ -109,3 +109,74 @@ def test_arrays_of_the_host_alone():
         "    assert [f(x).shape for _ in range(3)] == [(3,)] * 3\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+WITHOUT = """
+import copy, pickle, sys
+
+asked = []
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jax":
+            asked.append(name)
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Finder())
+import minijax, numpy as np
+from minijax import numpy as jnp
+from minijax.experimental.layout import Format, Layout
+
+minijax.config.update("jax_num_cpu_devices", 4)
+minijax.config.update("jax_enable_x64", True)
+P = minijax.sharding.PartitionSpec
+mesh = minijax.make_mesh((4,), ("i",), axis_types=(minijax.sharding.AxisType.Auto,))
+split, replicated = (minijax.NamedSharding(mesh, P(*axes)) for axes in (("i",), ()))
+swapped = Format(Layout((1, 0)), minijax.sharding.SingleDeviceSharding(minijax.devices()[1]))
+read = {
+    "NumPy": np.asarray,
+    "row": lambda x: np.asarray(x[0]),
+    "parts": lambda x: [np.asarray(shard.data) for shard in x.addressable_shards],
+    "replicated": lambda x: np.asarray(minijax.device_put(x, replicated)),
+    "pickle": lambda x: np.asarray(pickle.loads(pickle.dumps(x))),
+    "copy": lambda x: np.asarray(copy.deepcopy(x)),
+    "repr": repr,
+    "device": lambda x: np.asarray(minijax.device_put(x, minijax.devices()[1])),
+    "dlpack": lambda x: np.asarray(jnp.from_dlpack(minijax.device_put(x, minijax.devices()[0]))),
+    "pointer": lambda x: [shard.data.unsafe_buffer_pointer() and None for shard in x.addressable_shards],
+}
+packed = "int2 uint2 int4 uint4 float4_e2m1fn".split()  # that DLPack cannot say, or not jaxlib
+names = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 "
+    "complex128 bfloat16 float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz "
+    "float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+)
+for name in packed + names.split():
+    dtype = jnp.dtype(name)
+    value = (np.arange(8).reshape(4, 2) % 2).astype(dtype)
+    for where in (None, split, replicated, swapped):
+        x = minijax.device_put(value, where)
+        for x in (x, minijax.jit(lambda x: x.T.T)(x)):
+            for what, function in read.items():
+                if what == "dlpack" and name in packed:
+                    continue
+                found = function(x)
+                if isinstance(found, np.ndarray):
+                    wanted = value[0] if what == "row" else value
+                    assert found.dtype == dtype, (what, name, where, found.dtype)
+                    assert found.tobytes() == wanted.tobytes(), (what, name, where, found)
+x = minijax.device_put(np.arange(4.0), split)
+assert minijax.pmap(lambda x: minijax.lax.psum(x, "i"), "i")(x).tolist() == [6.0] * 4
+assert minijax.jit(lambda x: minijax.pure_callback(lambda y: y + 1, x, x))(jnp.zeros(2)).tolist() == [1, 1]
+minijax.debug.visualize_array_sharding(x)
+minijax.live_arrays()
+assert not asked and "jax" not in sys.modules
+print("fine")
+"""
+
+
+def test_nothing_asks_for_upstream():
+    """No way to read an array imports `jax`, nor needs it: most users have not installed it."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().endswith("fine")

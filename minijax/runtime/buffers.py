@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import enum
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +13,8 @@ from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import Layout, placed, sharding_in
 from minijax.runtime.lending import LentSharding
-from minijax.runtime.released import collect, released
+from minijax.runtime.released import released
+from minijax.runtime.unimported import without_upstream
 from minijax.runtime.versions import _jax
 
 __all__ = ["Buffer", "CopySemantics", "block_until_ready", "move", "put", "to_numpy"]
@@ -89,7 +89,7 @@ def is_ours(buffer: Any) -> bool:
 
 def parts_of(buffer: Any) -> list[Any]:
     """The buffers on the devices of this process, in the order of its sharding."""
-    return buffer._arrays
+    return without_upstream(getattr, buffer, "_arrays")
 
 
 def joined(parts: Sequence[Any], aval: Any, sharding: Any, committed: bool) -> Any:
@@ -188,9 +188,8 @@ def _raw_to_numpy(buffer: Any, aval: Any) -> np.ndarray:
     if aval.size == 0:
         return np.zeros(aval.shape, dtype)
     _awaited(buffer)
-    raw = (ctypes.c_uint8 * (aval.size * dtype.itemsize)).from_address(
-        buffer.unsafe_buffer_pointer()
-    )
+    start = without_upstream(buffer.unsafe_buffer_pointer)
+    raw = (ctypes.c_uint8 * (aval.size * dtype.itemsize)).from_address(start)
     raw.owner = buffer  # the view keeps the buffer alive
     view = np.frombuffer(raw, dtype=dtype).reshape(aval.shape)
     view.flags.writeable = False
@@ -233,58 +232,6 @@ def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     handler = executables.result_handler(result_type, shardings.single_device(device), False)
     result = executable.execute_sharded([_awaited(buffer)]).consume_with_handlers([handler])[0]
     return np.asarray(memoryview(_awaited(result))).astype(aval.dtype)
-
-
-class DLDeviceType(enum.IntEnum):
-    """The kinds of device of DLPack that there may be here."""
-
-    kDLCPU = 1
-    kDLCUDA = 2
-    kDLCUDAHost = 3
-    kDLROCM = 10
-
-
-_CPU, _CUDA, _CUDA_HOST, _ROCM = DLDeviceType
-
-
-def dlpack_device(kind: int, index: int) -> Any:
-    """The device that DLPack numbers so, or None for a kind that none of ours is."""
-    if kind in (_CPU, _CUDA_HOST):
-        return platforms.backend("cpu").local_devices()[0]
-    if kind in (_CUDA, _ROCM):
-        client = platforms.backend("cuda" if kind == _CUDA else "rocm")
-        return client.device_from_local_hardware_id(index)
-    return None
-
-
-def dlpack_kind(device: Any) -> tuple[int, int]:
-    """Return how DLPack numbers a device."""
-    if device.platform == "cpu":
-        return _CPU, 0
-    kind = _ROCM if "rocm" in device.client.platform_version else _CUDA
-    return kind, device.local_hardware_id
-
-
-def to_dlpack(buffer: Any, stream: Any = None) -> Any:
-    """A DLPack capsule that shares the memory of a buffer; -1 is a stream that waits for nothing."""
-    collect()  # buffers that other libraries have let go of: they may be large
-    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=None if stream == -1 else stream)
-
-
-def from_dlpack(external: Any, device: Any, copy: bool | None = None) -> Any:
-    """A buffer that shares the memory of another library's array, or holds a copy if that is not
-    aligned; None if `copy` is False then.
-    """
-    stream = None  # on which the values are waited for
-    if device.platform != "cpu":
-        stream = device.get_stream_for_external_ready_events()
-    capsule = external.__dlpack__(stream=stream)
-    try:
-        return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy)
-    except _jax.JaxRuntimeError as error:
-        if copy is not False or "unaligned" not in str(error):
-            raise
-        return None
 
 
 def retyped(buffer: Any, aval: Any, sharding: Any) -> Any:

@@ -12,8 +12,10 @@ from minijax.arrays.dispatch import moved
 from minijax.core.array import attach_class
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, layouts, sharding
+from minijax.runtime import dlpack as tensors
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
+from minijax.runtime.unimported import without_upstream
 from minijax.typing import Shape
 
 __all__ = ["Shard", "replica_ids"]
@@ -175,7 +177,7 @@ class _Members(ArrayImpl):
         >>> jnp.ones(3).unsafe_buffer_pointer() > 0
         True
         """
-        return self._buffer.unsafe_buffer_pointer()
+        return without_upstream(self._buffer.unsafe_buffer_pointer)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -205,7 +207,7 @@ class _Members(ArrayImpl):
                 "to_dlpack can only pack a dlpack tensor from an array on a singular device, but an "
                 f"array with a Sharding over {len(where.device_set)} devices was provided: {where}."
             )
-        wanted = where.device if dl_device is None else buffers.dlpack_device(*dl_device)
+        wanted = where.device if dl_device is None else tensors.dlpack_device(*dl_device)
         if wanted is None:
             raise BufferError(
                 "The device specification passed to to_dlpack contains an unsupported device type "
@@ -221,7 +223,7 @@ class _Members(ArrayImpl):
         elif copy or wanted != where.device:
             buffer = buffers.move(buffer, sharding.single_device(wanted), copy=True)
         buffer.block_until_ready()
-        return buffers.to_dlpack(buffer, stream)
+        return tensors.to_dlpack(buffer, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         self._check_exported("__dlpack_device__")
@@ -230,7 +232,7 @@ class _Members(ArrayImpl):
             raise BufferError(
                 f"__dlpack__ only supported for unsharded arrays. This one is on {where}."
             )
-        return buffers.dlpack_kind(where.device)
+        return tensors.dlpack_kind(where.device)
 
     def _check_exported(self, name: str) -> None:
         if dtypes.is_extended(self.dtype):

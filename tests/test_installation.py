@@ -51,3 +51,17 @@ def test_the_source_distribution_holds_and_runs_its_tests(tmp_path):
         cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True,
     )  # fmt: skip
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_module_without_docstrings():
+    """`python -OO` leaves docstrings and assertions out."""
+    program = (
+        "import importlib, pkgutil, minijax\n"
+        "for found in pkgutil.walk_packages(minijax.__path__, 'minijax.'):\n"
+        "    if '__main__' not in found.name: importlib.import_module(found.name)\n"
+        "x = minijax.numpy.ones(3)\n"
+        "print(minijax.scipy.stats.norm.pdf.__doc__ is None)\n"
+        "print(minijax.jit(minijax.grad(lambda x: minijax.scipy.stats.norm.pdf(x).sum()))(x))\n"
+    )
+    done = subprocess.run([sys.executable, "-OO", "-c", program], capture_output=True, text=True)
+    assert done.stdout.startswith("True\n[-0.24197"), done.stdout + done.stderr

@@ -170,10 +170,13 @@ def _compiled(source: str) -> CodeType:
     return compile(source, os.path.join(os.path.dirname(__file__), "<distribution>"), "exec")
 
 
-def _documented(made: Callable, about: str, names: list[str]) -> str:
+def _documented(made: Callable, about: str | None, names: list[str]) -> str | None:
     """The docstring of a distribution's function, from the line on its formula and its parameters."""
     distribution, name = made.__module__.rsplit(".", 1)[-1], made.__name__
-    title = sys.modules[made.__module__].__doc__.split(". Source", 1)[0].replace("The ", "the ")
+    title = sys.modules[made.__module__].__doc__
+    if about is None or title is None:  # python -OO
+        return None
+    title = title.split(". Source", 1)[0].replace("The ", "the ")
     first, *shape = (f"`{x}`" for x in names if x not in ("loc", "scale"))
     parameters = f"\n    - {', '.join(shape)}: parameters of its shape" if shape else ""
     moved = " and ".join(f"`{x}`" for x in names if x in ("loc", "scale"))

@@ -19,10 +19,9 @@ from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
-    "argument_names", "as_ints", "as_names", "aval_of_argument",
-    "check_at_most", "check_callable", "check_results", "debug_info", "fun_name", "infer_argnums_and_argnames",
-    "named_after",
-    "path_of", "place_of", "signature_of",
+    "argument_names", "as_ints", "as_names", "aval_of_argument", "avals_of", "check_at_most",
+    "check_callable", "check_results", "debug_info", "fun_name", "infer_argnums_and_argnames",
+    "named_after", "path_of", "place_of", "signature_of",
 ]  # fmt: skip
 
 
@@ -167,13 +166,20 @@ def infer_argnums_and_argnames(
     return numbers, names
 
 
-def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
-    """A name for each leaf of `(args, kwargs)`, such as `x` or `params['w']`."""
+def argument_names(
+    fun: Callable, in_tree: Any, statics: Iterable[tuple[int | str, Any]] = ()
+) -> list[str] | None:
+    """A name for each leaf of `(args, kwargs)`, such as `x` or `params['w']`.
+
+    `statics` are the arguments that stand beside these, by position or name.
+    """
     try:
         args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
     except Exception:
         return None
     signature = signature_of(fun)
+    apart = {where for where, _ in statics if isinstance(where, int)}
+    count = len(args) + len(apart)
     positional, named, others = [], set(), ""
     if signature is not None:
         for p in signature.parameters.values():
@@ -184,10 +190,11 @@ def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
                 positional.append(p.name)
             elif p.kind is p.VAR_POSITIONAL:
-                positional.extend(f"{p.name}[{i}]" for i in range(len(args) - len(positional)))
+                positional.extend(f"{p.name}[{i}]" for i in range(count - len(positional)))
     names = []
-    for index, arg in enumerate(args):
-        base = positional[index] if index < len(positional) else f"args[{index}]"
+    numbers = [number for number in range(count) if number not in apart]
+    for number, arg in zip(numbers, args, strict=True):
+        base = positional[number] if number < len(positional) else f"args[{number}]"
         for path, _ in tree_util.generate_key_paths(arg):
             names.append(base + tree_util.keystr(path))
     for key in sorted(kwargs):
@@ -197,9 +204,9 @@ def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
     return names
 
 
-def path_of(fun: Callable, in_tree: Any, index: int) -> str:
-    """The name of one leaf of `(args, kwargs)` in an error message."""
-    names = argument_names(fun, in_tree)
+def path_of(fun: Callable, in_tree: Any, index: int, statics: Iterable = ()) -> str:
+    """The name of one leaf of `(args, kwargs)` in an error message; see `argument_names`."""
+    names = argument_names(fun, in_tree, statics)
     return names[index] if names and index < len(names) else f"number {index}"
 
 
@@ -217,8 +224,9 @@ def _line_of(fun: Any) -> str:
 
 
 def aval_of_argument(
-    x: Any, fun: Callable, in_tree: Any, index: int, transform: str, aval_of: Callable = get_aval
-) -> Any:
+    x: Any, fun: Callable, in_tree: Any, index: int, transform: str, aval_of: Callable = get_aval,
+    statics: Iterable = (),
+) -> Any:  # fmt: skip
     """The type of one leaf of the arguments of `fun`; an error says which of them is at fault."""
     try:
         return aval_of(x)
@@ -226,7 +234,7 @@ def aval_of_argument(
         raise TypeError(
             f"Error interpreting argument to {fun} as an abstract array. The problematic value is "
             f"of type {type(x)} and was passed to the function at path "
-            f"{path_of(fun, in_tree, index)}. Cannot interpret value of type {type(x)} as an "
+            f"{path_of(fun, in_tree, index, statics)}. Cannot interpret value of type {type(x)} as an "
             "abstract array; it does not have a dtype attribute. It is an argument of "
             f"{fun_name(fun)}, called under {transform}. {error} That is static_argnums or "
             "static_argnames; a class that holds arrays is registered as a pytree, as with "
@@ -235,25 +243,38 @@ def aval_of_argument(
     except OverflowError as error:
         raise OverflowError(
             "An overflow was encountered while parsing an argument to a jitted computation, whose "
-            f"argument path is {path_of(fun, in_tree, index)}. Got {type(x)} with value {x}. {error}"
+            f"argument path is {path_of(fun, in_tree, index, statics)}. Got {type(x)} with value {x}. {error}"
         ) from None
 
 
-def debug_info(traced_for: str, fun: Callable, in_tree: Any = None) -> DebugInfo:
+def avals_of(
+    transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any, statics: Iterable = (),
+    aval_of: Callable = get_aval,
+) -> list[Any]:  # fmt: skip
+    """The types of all leaves, as those of arguments of programs."""
+    return [
+        aval_of_argument(x, fun, in_tree, i, transform, aval_of, statics).for_argument(x)
+        for i, x in enumerate(leaves)
+    ]
+
+
+def debug_info(
+    traced_for: str, fun: Callable, in_tree: Any = None, statics: Iterable = ()
+) -> DebugInfo:
     """Return what error messages say of a traced function; names are found only when asked for."""
-    return _LazyDebugInfo(traced_for, fun, in_tree)
+    return _LazyDebugInfo(traced_for, fun, in_tree, [(where, None) for where, _ in statics])
 
 
 class _LazyDebugInfo(DebugInfo):
     """Refers to the function weakly: programs outlive it in caches that it keys."""
 
-    __slots__ = ("_fun", "_names", "_tree")
+    __slots__ = ("_fun", "_names", "_statics", "_tree")
 
-    def __init__(self, traced_for: str, fun: Callable, in_tree: Any):
+    def __init__(self, traced_for: str, fun: Callable, in_tree: Any, statics: Sequence = ()):
         self.traced_for = traced_for
         self.func_name = fun_name(fun)
         self.result_paths = None
-        self._tree, self._names = in_tree, None
+        self._tree, self._names, self._statics = in_tree, None, statics
         try:
             self._fun = weakref.ref(fun)
         except TypeError:
@@ -263,7 +284,7 @@ class _LazyDebugInfo(DebugInfo):
     def arg_names(self):
         fun = self._fun()
         if self._names is None and self._tree is not None and fun is not None:
-            self._names = argument_names(fun, self._tree)
+            self._names = argument_names(fun, self._tree, self._statics)
         return self._names
 
     @property

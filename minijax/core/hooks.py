@@ -366,7 +366,7 @@ class Hooks(Slots):
         """Raise TypeError for references, if the primitive does not take any."""
 
     def check_arguments(
-        self, what: str, leaves: Any, fun: Any, in_tree: Any, outer: Any = ()
+        self, what: str, leaves: Any, fun: Any, in_tree: Any, outer: Any = (), statics: Any = ()
     ) -> None:
         """Raise ValueError if the same reference is passed twice, or passed and closed over."""
 

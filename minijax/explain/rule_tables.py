@@ -115,7 +115,8 @@ def primitive(name: str | Primitive) -> RulesReport:
 
 def _primitives() -> list[Primitive]:
     """Return the package's primitives and others by name; of two with a name, the last."""
-    return [all_primitives[name] for name in sorted(all_primitives)]
+    named = [name for name in all_primitives if isinstance(name, str)]  # users may name theirs 3
+    return [all_primitives[name] for name in sorted(named)]
 
 
 def _rows(p: Primitive, column: str | RuleColumn) -> Iterator[RuleRow]:

@@ -56,7 +56,9 @@ def as_program(
     by position.
     """
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals = tuple([aval_of_argument(x, fun, in_tree, i, what) for i, x in enumerate(leaves)])
+    avals = tuple(
+        [aval_of_argument(x, fun, in_tree, i, what, statics=statics) for i, x in enumerate(leaves)]
+    )
     traced = kept_with(fun, what).find(
         (in_tree, avals, statics, *[type(value) for _, value in statics]),
         lambda: trace_function(what, fun, in_tree, avals, statics=statics),

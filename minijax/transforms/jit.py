@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from minijax import monitoring, tree_util
 from minijax.arguments.calls import ArgumentMarks, Call, chosen_device
-from minijax.arguments.functions import aval_of_argument, check_callable, fun_name, named_after
+from minijax.arguments.functions import (
+    aval_of_argument,
+    avals_of,
+    check_callable,
+    fun_name,
+    named_after,
+)  # fmt: skip
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.arrays.dispatch import Program, concrete, is_large_constant, program_for
 from minijax.config import Context, local
@@ -259,7 +265,9 @@ class PjitFunction(Generic[_P, _R]):
         except (TypeError, OverflowError):
             call = self._marks.split(args, kwargs)
             for index, leaf in enumerate(call.leaves):
-                aval_of_argument(leaf, self._fun, call.in_tree, index, "jit", as_array)
+                aval_of_argument(
+                    leaf, self._fun, call.in_tree, index, "jit", as_array, call.statics
+                )
             raise
 
     def _compile(self, call: Call, arrays: list, key: tuple) -> tuple:
@@ -282,13 +290,7 @@ class PjitFunction(Generic[_P, _R]):
 
     def _traced(self, call: Call) -> Traced:
         """Return the program for arguments of these types; traced once, also by several threads."""
-        fun, tree = self._fun, call.in_tree
-        avals = tuple(
-            [
-                aval_of_argument(x, fun, tree, i, "jit").for_argument(x)
-                for i, x in enumerate(call.leaves)
-            ]
-        )
+        avals = tuple(avals_of("jit", self._fun, call.leaves, call.in_tree, call.statics))
         key = (call.in_tree, call.statics, avals)
         return self._caches.traces.find(key, partial(self._trace, call, avals, key), _is_lasting)
 
@@ -323,9 +325,9 @@ class PjitFunction(Generic[_P, _R]):
             self._asked.check(call)
         if self._params["compiler_options_kvs"] and recording_trace() is not None:
             raise ValueError(
-                "`compiler_options` can only be passed to top-level `jax.jit`: got "
-                f"{dict(self._params['compiler_options_kvs'])} for {fun_name(self._fun)}, which is called within "
-                "another traced function. Give them to the outermost jit."
+                "`compiler_options` can only be passed to top-level `jax.jit`. Got compiler_options="
+                f"{dict(self._params['compiler_options_kvs'])} specified on a nested jit with name: "
+                f"{fun_name(self._fun)}. Give them to the outermost jit."
             )
         traced = self._traced(call)
         return traced.out_tree.unflatten(self._applied(call, traced))
@@ -335,7 +337,7 @@ class PjitFunction(Generic[_P, _R]):
         closed, large = without_large_constants(traced.closed)
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
-        hooks.check_arguments("jit", call.leaves, self._fun, call.in_tree, outer)
+        hooks.check_arguments("jit", call.leaves, self._fun, call.in_tree, outer, call.statics)
         params = {"jaxpr": closed, "name": traced.name, "donated_invars": donated, **self._params}
         return jit_p.bind(*outer, *call.leaves, **params)
 

@@ -8,7 +8,7 @@ from typing import Any
 from minijax import tree_util
 from minijax.arguments.calls import Static
 from minijax.arguments.functions import (
-    aval_of_argument,
+    avals_of,
     check_callable,
     fun_name,
     named_after,
@@ -39,13 +39,6 @@ def stage(
         ),
         Traced.is_lasting,
     )
-
-
-def avals_of(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
-    return [
-        aval_of_argument(x, fun, in_tree, i, transform, abstract).for_argument(x)
-        for i, x in enumerate(leaves)
-    ]
 
 
 def make_jaxpr(
@@ -82,7 +75,7 @@ def make_jaxpr(
             + [(n, Static(kwargs.pop(n), n, fun_name(fun))) for n in names if n in kwargs]
         )
         leaves, in_tree = tree_util.flatten((dynamic, kwargs))
-        avals = avals_of("make_jaxpr", fun, leaves, in_tree)
+        avals = avals_of("make_jaxpr", fun, leaves, in_tree, statics, abstract)
         traced = _in_axes(
             list(axis_env or ()), lambda: stage("make_jaxpr", fun, in_tree, avals, statics)
         )

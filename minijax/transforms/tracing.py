@@ -81,7 +81,7 @@ def trace_function(
         return outs
 
     run = call if wrap is None else wrap(call, found)
-    closed = trace_to_jaxpr(run, avals, debug_info(what, fun, in_tree), values)
+    closed = trace_to_jaxpr(run, avals, debug_info(what, fun, in_tree, statics), values)
     consts: Sequence[Any] = ()
     if hoisted is not None:
         closed, consts = close_over(closed, hoisted)

@@ -37,7 +37,7 @@ from minijax.transforms.grad import as_given, as_result
 from minijax.transforms.jvp import JVPTrace
 from minijax.transforms.primitives import broadcast_batch, moveaxis, reduce_sum_p
 from minijax.transforms.tangents import Zero
-from minijax.transforms.tracing import any_constant, close_over
+from minijax.transforms.tracing import any_constant, close_over, positional
 
 __all__ = [
     "BatchedCall", "Batching", "Call", "Constants", "FlatFunction", "LayeredFunction", "Positional",
@@ -280,7 +280,10 @@ class Call:
         return tree.unflatten(outs)
 
     def debug_info(self, what: str) -> Any:
-        return debug_info(what, self.fun, None)
+        if self.constants.count:  # which have no names
+            return debug_info(what, self.fun)
+        tree, numbers = positional(self.in_tree.children()), self.constants.numbers
+        return debug_info(what, self.fun, tree, zip(numbers, self.constants.values, strict=True))
 
 
 class Rule:

@@ -57,7 +57,7 @@ def differences(fun: Callable, key: tuple, other: tuple) -> list[str]:
     if tree != old_tree:
         lines += ["different input pytree:", f"* the structure is now {tree} and before {old_tree}"]
     else:
-        names = argument_names(fun, tree) or [str(i) for i in range(len(avals))]
+        names = argument_names(fun, tree, statics) or [str(i) for i in range(len(avals))]
         changed = [
             f"* at {name}, {_change(new, old)}"
             for name, new, old in zip(names, avals, old_avals, strict=False)

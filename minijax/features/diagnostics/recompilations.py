@@ -201,9 +201,9 @@ def _differences(fun: Any, key: tuple, other: tuple) -> Iterator[Change]:
     context, tree, statics, avals = key
     old_context, old_tree, old_statics, old_avals = other
     if tree != old_tree:
-        yield _of_trees(fun, tree, old_tree)
+        yield _of_trees(fun, key, other)
     else:
-        names = argument_names(fun, tree) or [f"number {i}" for i in range(len(avals))]
+        names = argument_names(fun, tree, statics) or [f"number {i}" for i in range(len(avals))]
         for name, new, old in zip(names, avals, old_avals, strict=False):
             if new is not old:
                 yield _of_types(name, new, old)
@@ -221,8 +221,11 @@ def _differences(fun: Any, key: tuple, other: tuple) -> Iterator[Change]:
             )
 
 
-def _of_trees(fun: Any, tree: Any, old: Any) -> Change:
-    names, before = argument_names(fun, tree) or [], argument_names(fun, old) or []
+def _of_trees(fun: Any, key: tuple, other: tuple) -> Change:
+    tree, old = key[1], other[1]
+    names, before = (
+        argument_names(fun, tree, statics) or [] for _, tree, statics, _ in (key, other)
+    )
     more, less = ([n for n in a if n not in b] for a, b in ((names, before), (before, names)))
     told = [f"{name} is there now" for name in more] + [f"{name} was there before" for name in less]
     what = f"the arguments have the structure {tree}, before {old}"
@@ -306,7 +309,9 @@ class CacheListing:
         self.name = fun_name(jitted._fun)
         self.entries: list[tuple[str, int]] = []
         for _, (tree, statics, avals), traced in jitted._caches.traces.items():
-            names = argument_names(jitted._fun, tree) or [str(i) for i in range(len(avals))]
+            names = argument_names(jitted._fun, tree, statics) or [
+                str(i) for i in range(len(avals))
+            ]
             parts = [f"{n}: {a.str_short(True)}" for n, a in zip(names, avals, strict=False)]
             parts += [f"{place} = {_text(value.value)}" for place, value in statics]
             self.entries.append((", ".join(parts), len(traced.closed.eqns)))

@@ -239,8 +239,9 @@ def check_operands(primitive: Primitive, avals: Sequence[Any]) -> None:
 
 
 def check_different(
-    what: str, leaves: Sequence[Any], fun: Callable, in_tree: Any, outer: Sequence[Any] = ()
-) -> None:
+    what: str, leaves: Sequence[Any], fun: Callable, in_tree: Any, outer: Sequence[Any] = (),
+    statics: Sequence[Any] = (),
+) -> None:  # fmt: skip
     """ValueError if the same reference is given twice, or given and closed over (`outer`)."""
     refs = [(n, x) for n, x in enumerate(leaves) if type(x) is Ref]
     for n, x in refs:
@@ -248,14 +249,14 @@ def check_different(
         if any(x is other for other in outer):
             raise ValueError(
                 f"when tracing {place_of(fun)} for {what}, {kind} was both closed over and passed as "
-                f"the argument {path(fun, in_tree, n)}: let it take the reference once."
+                f"the argument {path(fun, in_tree, n, statics)}: let it take the reference once."
             )
         first = next(other for other, y in refs if y is x)
         if first < n:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to a function, "
                 f"but when tracing {place_of(fun)} for {what} the{kind[1:]} appeared at both "
-                f"{path(fun, in_tree, first)} and {path(fun, in_tree, n)}: let it take the reference once."
+                f"{path(fun, in_tree, first, statics)} and {path(fun, in_tree, n, statics)}: let it take the reference once."
             )
 
 

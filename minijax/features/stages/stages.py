@@ -260,7 +260,7 @@ class Lowered(_Stage):
             module = described(made.text, self._spec.result_names())
             return module.operation.get_asm(enable_debug_info=debug_info)
         if dialect == "hlo":
-            return as_hlo(self._made.text).as_hlo_text()
+            return self.compiler_ir(dialect).as_hlo_text()
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -268,7 +268,7 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return described(self._made.text, self._spec.result_names())
         if dialect == "hlo":
-            return as_hlo(self._made.text)
+            return as_hlo(self._make(located=True).text)  # XLA names parameters by their places
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
     def cost_analysis(self) -> dict[str, float] | None:
@@ -394,7 +394,8 @@ class Compiled(_Stage):
         if wrong:
             raise TypeError(
                 "Argument types differ from the types for which this computation was compiled. "
-                "Perhaps enable_x64 is not as it was then? The mismatches are:\n" + "\n".join(wrong)
+                "Perhaps you are calling the compiled executable with a different enable_x64 mode "
+                "than when it was AOT compiled? The mismatches are:\n" + "\n".join(wrong)
             )
         if not opaque_types.isdisjoint(map(type, leaves)):
             leaves = [low for x in leaves for low in get_aval(x).lower_val(x)]
@@ -596,7 +597,7 @@ def trace(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Traced:
     spec = _Spec()
     spec.closed, spec.consts = without_structs(traced.closed, traced.consts)
     spec.name = traced.name
-    spec.arg_names = debug_info("jit", jitted._fun, call.in_tree).arg_names
+    spec.arg_names = debug_info("jit", jitted._fun, call.in_tree, call.statics).arg_names
     spec.in_tree, spec.out_tree, spec.in_avals = call.in_tree, traced.out_tree, avals
     spec.donated = list(call.donated) or [False] * len(avals)
     spec.out_types = None

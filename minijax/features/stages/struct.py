@@ -7,10 +7,11 @@ from itertools import compress
 from typing import Any
 
 from minijax import dtypes, tree_util
-from minijax.arguments.functions import check_callable
+from minijax.arguments.functions import avals_of, check_callable
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.avals import (
     ShapedArray,
+    abstract,
     aval_makers,
     get_aval,
     opaque_types,
@@ -27,7 +28,7 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.sharding import Sharding, single_device
 from minijax.tracebacks import boundary
 from minijax.transforms.jit import PjitFunction
-from minijax.transforms.make_jaxpr import avals_of, stage
+from minijax.transforms.make_jaxpr import stage
 
 __all__ = ["ShapeDtypeStruct", "eval_shape", "shape_struct"]
 
@@ -330,7 +331,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if isinstance(fun, PjitFunction):  # it knows which of its arguments are static
         return fun.eval_shape(*args, **kwargs)
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals = avals_of("eval_shape", fun, leaves, in_tree)
+    avals = avals_of("eval_shape", fun, leaves, in_tree, (), abstract)
     traced = stage("eval_shape", fun, in_tree, avals)
     return traced.out_tree.unflatten([shape_struct(aval) for aval in traced.closed.out_avals])
 

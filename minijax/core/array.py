@@ -77,11 +77,7 @@ class Array(_Members):
     def __len__(self) -> int:
         return len(self.aval)
 
-    def __hash__(self) -> int:
-        raise TypeError(
-            f"unhashable type: {type(self).__name__!r}: use its values as a key, as in x.item() or "
-            "x.tobytes(), or do not mark the argument static."
-        )
+    __hash__ = None  # type: ignore[assignment]
 
 
 def attach(members: dict[str, Callable | property], owner: type = Array) -> None:

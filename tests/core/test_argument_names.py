@@ -31,7 +31,9 @@ CALLS = {
 
 
 def _named(error):
-    return re.findall(r"(?:value of the argument|at path|argument path is) ([\w\[\]'\"]+)", str(error))[0]
+    return re.findall(
+        r"(?:value of the argument|at path|argument path is) ([\w\[\]'\"]+)", str(error)
+    )[0]
 
 
 def _told(m, make, marks, args, kwargs, use):

@@ -195,6 +195,46 @@ def test_stages():
     assert str(ours.lower().out_tree) == str(theirs.lower().out_tree)
 
 
+CALLS_OF_TRACED = {
+    "as traced": lambda m, f, x, y: f(x, y),
+    "NumPy": lambda m, f, x, y: f(np.asarray(x), np.asarray(y)),
+    "vmap": lambda m, f, x, y: m.vmap(f)(m.numpy.stack([x] * 2), m.numpy.stack([y] * 2)),
+    "jit": lambda m, f, x, y: m.jit(f)(x, y),
+    "grad": lambda m, f, x, y: m.grad(lambda x: f(x, y)["product"].sum())(x),
+    "jvp": lambda m, f, x, y: m.jvp(lambda x: f(x, y)["product"], (x,), (x,)),
+}
+OTHER_ARGUMENTS = {
+    "dtype": lambda f, x, y: f(x, y * 1.0),
+    "shape": lambda f, x, y: f(x, y[:2]),
+    "pytree": lambda f, x, y: f(x, [y]),
+    "one less": lambda f, x, y: f(x),
+}
+
+
+def _traced(m):
+    closed_over = m.numpy.arange(3.0)
+
+    @functools.partial(m.jit, static_argnames="times")
+    def f(x, y, *, times):
+        return {"product": x * y + closed_over, "sum": (y.sum() * times, None)}
+
+    x, y = m.numpy.ones((2, 3)), m.numpy.arange(3)
+    return f.trace(x, y, times=3), x, y
+
+
+@pytest.mark.parametrize("call", CALLS_OF_TRACED.values(), ids=CALLS_OF_TRACED)
+def test_traced_is_called(call):
+    assert_same(*[call(m, *_traced(m)) for m in (minijax, jax)])
+
+
+@pytest.mark.parametrize("call", OTHER_ARGUMENTS.values(), ids=OTHER_ARGUMENTS)
+def test_traced_is_called_for_other_types(call):
+    with pytest.raises((TypeError, AssertionError)):
+        call(*_traced(jax))
+    with pytest.raises(TypeError, match=r"does not match the input pytree|Argument types differ"):
+        call(*_traced(minijax))
+
+
 def test_lower_for_another_platform():
     text = minijax.jit(jnp.sin).trace(X).lower(lowering_platforms=("tpu",)).as_text()
     assert "stablehlo.sine" in text

@@ -24,7 +24,7 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, abstract, get_aval, opaque_types, raised
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.trace import Tracer
 from minijax.features.codegen_calls import reader
 from minijax.features.queries import Reference, is_ref
@@ -124,6 +124,39 @@ class _Stage:
     def donate_argnums(self) -> tuple[int, ...]:
         return tuple(index for index, donated in enumerate(self._spec.donated) if donated)
 
+    def _names(self) -> list[str]:
+        names = self._spec.arg_names
+        return list(names) if names else [str(i) for i in range(len(self._spec.in_avals))]
+
+    def _check_tree(self, tree: Any) -> None:
+        """TypeError for arguments in another pytree."""
+        spec = self._spec
+        if tree != spec.in_tree:
+            found = [
+                f"    * at {where}, seen {wanted} but now given {given}, so {why}\n"
+                for where, wanted, given, why in tree_util.call_differences(spec.in_tree, tree)
+            ]
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree it was called "
+                f"with. There are {len(found)} mismatches, including:\n{''.join(found)}Static "
+                "arguments are left out when a compiled function is called."
+            )
+
+    def _check_types(self, leaves: Sequence[Any]) -> None:
+        """TypeError for arguments of other types."""
+        wrong = [
+            f"Argument {name!r} compiled with {aval.str_short()} and called with "
+            f"{get_aval(x).str_short()}"
+            for name, aval, x in zip(self._names(), self._spec.in_avals, leaves, strict=True)
+            if not _agree(get_aval(x), aval)
+        ]
+        if wrong:
+            raise TypeError(
+                "Argument types differ from the types for which this computation was compiled. "
+                "Perhaps you are calling the compiled executable with a different enable_x64 mode "
+                "than when it was AOT compiled? The mismatches are:\n" + "\n".join(wrong)
+            )
+
 
 class _Spec:
     """A traced function: its program, and how it is to be compiled."""
@@ -182,6 +215,19 @@ class Traced(_Stage):
     @property
     def fun_name(self) -> str:
         return self._spec.name
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the program's operations to arguments of the types that it was traced for.
+
+        TypeError for others. Static arguments are left out, and nothing is donated.
+        """
+        leaves, tree = tree_util.flatten((args, kwargs))
+        self._check_tree(tree)
+        self._check_types(leaves)
+        closed, consts = self._spec.closed, self._spec.consts
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *consts, *leaves)
+        return self.out_tree.unflatten(outs)
 
     def lower(
         self, *, lowering_platforms: Sequence[str] | None = None, _private_parameters: Any = None
@@ -369,34 +415,14 @@ class Compiled(_Stage):
     def _checked(self, args: tuple, kwargs: dict) -> Any:
         spec = self._spec
         leaves, tree = tree_util.flatten((args, kwargs))
-        if tree != spec.in_tree:
-            found = [
-                f"    * at {where}, seen {wanted} but now given {given}, so {why}\n"
-                for where, wanted, given, why in tree_util.call_differences(spec.in_tree, tree)
-            ]
-            raise TypeError(
-                "Function compiled with input pytree does not match the input pytree it was called "
-                f"with. There are {len(found)} mismatches, including:\n{''.join(found)}Static "
-                "arguments are left out when a compiled function is called."
-            )
+        self._check_tree(tree)
         if any(isinstance(x, Tracer) for x in leaves):
             raise TypeError(
                 "Cannot apply JAX transformations to a function lowered and compiled for a "
                 f"particular signature. Detected argument of Tracer type in a call of {spec.name}: "
                 "use the jitted function itself."
             )
-        wrong = [
-            f"Argument {name!r} compiled with {aval.str_short()} and called with "
-            f"{get_aval(x).str_short()}"
-            for name, aval, x in zip(self._names(), spec.in_avals, leaves, strict=True)
-            if not _agree(get_aval(x), aval)
-        ]
-        if wrong:
-            raise TypeError(
-                "Argument types differ from the types for which this computation was compiled. "
-                "Perhaps you are calling the compiled executable with a different enable_x64 mode "
-                "than when it was AOT compiled? The mismatches are:\n" + "\n".join(wrong)
-            )
+        self._check_types(leaves)
         if not opaque_types.isdisjoint(map(type, leaves)):
             leaves = [low for x in leaves for low in get_aval(x).lower_val(x)]
         leaves = [*spec.consts, *leaves]
@@ -461,10 +487,6 @@ class Compiled(_Stage):
         if self._read is not None:
             with contextlib.suppress(*CACHE_MISS_ERRORS):
                 self._fast[self._read(args, kwargs)[0]] = entry
-
-    def _names(self) -> list[str]:
-        names = self._spec.arg_names
-        return list(names) if names else [str(i) for i in range(len(self._spec.in_avals))]
 
     def as_text(self) -> str:
         """The optimized HLO of the executable."""

@@ -143,10 +143,10 @@ class Tracer(Array):
         return int(self.value_for("int"))
 
     def __float__(self) -> Any:
-        return float(self.value_for("float"))
+        raise hooks.unknown_value(self, "float")  # it would lose the derivative
 
     def __complex__(self) -> Any:
-        return complex(self.value_for("complex"))
+        raise hooks.unknown_value(self, "complex")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise hooks.unknown_value(self, "__array__")
@@ -155,7 +155,7 @@ class Tracer(Array):
         return np.asarray(self.value_for("item")).item(*args)
 
     def tolist(self) -> Any:
-        return np.asarray(self.value_for("tolist")).tolist()
+        raise hooks.unknown_value(self, "tolist")
 
     def __copy__(self) -> Any:
         return self

@@ -105,8 +105,8 @@ class Settings:
     enable_checks: bool = _setting(False, _flag)
     explain_cache_misses: bool = _setting(False, _flag)
     log_compiles: bool = _setting(False, _flag)
-    softmax_custom_jvp: bool = _setting(True, _flag, traced=True)
-    allow_f16_reductions: bool = _setting(False, _flag, traced=True)
+    softmax_custom_jvp: bool = _setting(False, _flag, traced=True)
+    allow_f16_reductions: bool = _setting(True, _flag, traced=True)
     auto_pcast: bool = _setting(True, _flag, traced=True)
     strict: bool = _setting(False, _flag, traced=True)
     no_tracing: bool = _setting(False, _flag)
@@ -229,7 +229,11 @@ class Context:
         """Have these override the global settings, and no others, until `leave`."""
         self.outer.append(self.overrides)
         self.overrides = overrides
-        self.refresh()
+        try:
+            self.refresh()
+        except BaseException:
+            self.leave()
+            raise
 
     def leave(self) -> None:
         self.overrides = self.outer.pop()
@@ -360,8 +364,9 @@ def _checked(name: str, value: Any) -> Any:
                 f"new {called} config value must be None or of type {called[:3]}, got {value} of "
                 f"type {type(value)}{stop}"
             )
-    if name == "default_device" and value not in (None, "cpu", "gpu", "tpu"):
-        if not hasattr(value, "platform"):
+    if name == "default_device":
+        named = value is None or isinstance(value, str)
+        if value not in (None, "cpu", "gpu", "tpu") if named else not hasattr(value, "device_kind"):
             raise ValueError(
                 "jax.default_device must be passed either a Device object (e.g. "
                 "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
@@ -457,7 +462,7 @@ def promoting_freely() -> Iterator[None]:
 
 _NO_VALUE = object()
 _ABOUT = {  # what the settings with a public context manager do
-    "allow_f16_reductions": "whether reductions of 16-bit floats are left in their dtype",
+    "allow_f16_reductions": "whether sums may be computed in 16-bit floats",
     "array_garbage_collection_guard": "the level of `array_garbage_collection_guard`, which has no effect",
     "auto_pcast": "the flag `auto_pcast`, which has no effect",
     "check_tracer_leaks": "whether a tracer that outlives its trace is an error",

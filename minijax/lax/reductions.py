@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
@@ -171,14 +172,23 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     - `axes`: nonnegative axes, left out of the result's shape
     - `out_sharding`: sharding of the result
 
-    ValueError for axes out of range or repeated; TypeError for booleans.
+    ValueError for axes out of range or repeated, and for 16-bit floats where the setting
+    `allow_f16_reductions` is off; TypeError for booleans.
     Source: the StableHLO operation `stablehlo.reduce`.
 
     >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([4, 6], dtype=int32)
     """
     out_sharding = out_sharding_of(out_sharding, "reduce_sum")
-    return reduce_sum_p.bind(operand, axes=tuple(map(index, axes)), out_sharding=out_sharding)
+    axes = tuple(map(index, axes))
+    aval = get_aval(operand)
+    half = axes and aval.dtype in (dtypes.float16, dtypes.bfloat16)
+    if half and not local.context.settings.allow_f16_reductions:
+        raise ValueError(
+            f"reduce_sum on operand {aval.str_short(True)} is not allowed when "
+            "jax_allow_f16_reductions=False. Convert it with .astype(jnp.float32) before."
+        )
+    return reduce_sum_p.bind(operand, axes=axes, out_sharding=out_sharding)
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:

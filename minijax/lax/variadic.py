@@ -40,6 +40,7 @@ from minijax.lax.reductions import (
     reduce_min_p,
     reduce_or_p,
     reduce_prod_p,
+    reduce_sum,
     reduce_sum_p,
     reduce_xor_p,
     zero,
@@ -47,7 +48,7 @@ from minijax.lax.reductions import (
 from minijax.lax.shapes import permute, reshaped
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.tracebacks import as_defined
 from minijax.transforms.batching import AxisData, batch_flat, mapped_size, to_front
 from minijax.transforms.jvp import jvp_flat
@@ -296,8 +297,7 @@ def reduce(
     if known is not None and starts_from(inits[0], known[1]):
         x = as_strong_as(operands, inits[0])
         if known[0] is reduce_sum_p:
-            out_sharding = out_sharding_of(out_sharding, "reduce_sum")
-            return reduce_sum_p.bind(x, axes=dimensions, out_sharding=out_sharding)
+            return reduce_sum(x, dimensions, out_sharding=out_sharding)
         return known[0].bind(x, axes=dimensions)
     _check_operands(flat, inits)
     ndim = np.ndim(flat[0])

@@ -14,7 +14,6 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.calls import check_hashable
-from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare
@@ -32,6 +31,7 @@ from minijax.lax.reductions import (
     reduce_min_p,
     reduce_or_p,
     reduce_prod_p,
+    reduce_sum,
 )
 from minijax.numpy.logic import truth
 from minijax.numpy.promotion import (
@@ -50,7 +50,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, ravel
-from minijax.transforms.primitives import reduce_sum_p
 from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -86,9 +85,7 @@ def _unnamed(name: str, axis: Any) -> None:
 
 def wide(dtype: Any) -> Any:
     """The dtype in which sums of `dtype` are computed."""
-    if dtype in _HALF and not local.context.settings.allow_f16_reductions:
-        return dtypes.float32
-    return dtype
+    return dtypes.float32 if dtype in _HALF else dtype
 
 
 def _sum_dtype(a: Any, dtype: Any, promote_integers: bool) -> tuple[Any, Any]:
@@ -155,7 +152,7 @@ def _initial(name: str, initial: Any, dtype: Any) -> Any:
 
 
 def _reduce_sum(a: Any, axes: tuple[int, ...]) -> Any:
-    return reduce_sum_p.bind(a, axes=axes, out_sharding=None)
+    return reduce_sum(a, axes)
 
 
 _sum = _sum_like("sum", _reduce_sum, add_p, 0)

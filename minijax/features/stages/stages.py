@@ -20,7 +20,7 @@ from minijax.arrays.dispatch import (
     concrete,
     lower_program,
 )
-from minijax.config import local
+from minijax.config import local, override
 from minijax.core.avals import ShapedArray, abstract, get_aval, opaque_types, raised
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
@@ -365,7 +365,8 @@ class Lowered(_Stage):
         if compiler_options:
             made = copy.copy(made)
             made.options = {**(made.options or {}), **compiler_options}
-        return Compiled(self._spec, compile_lowered(made, located))
+        with override("no_execution", False):  # which is asked at each call
+            return Compiled(self._spec, compile_lowered(made, located))
 
 
 def _numbers(devices: Sequence[Any]) -> str:
@@ -428,6 +429,8 @@ class Compiled(_Stage):
         leaves = [*spec.consts, *leaves]
         arrays = [_array(x._value if isinstance(x, Reference) else x) for x in leaves]
         self._check_places(arrays)
+        if local.context.settings.no_execution:
+            self._program.refuse(arrays)
         outs = self._program(arrays)
         count = spec.out_tree.num_leaves
         if len(outs) > count and spec.out_types is None:

@@ -437,11 +437,13 @@ class override(overridden):
     """Set a setting for this thread while the context lasts."""
 
     def __init__(self, name: str, value: Any):
-        self._name, self._value = name, _checked(name, value)
+        self._name, self._is_flag = name, _FIELDS[name].metadata["parse"] is _flag
+        self._value = value if self._is_flag else _checked(name, value)
 
     def __enter__(self) -> None:
-        context = local.context
-        context.enter({**context.overrides, self._name: self._value})
+        context = local.context  # any value makes a flag's context, as upstream's
+        value = _checked(self._name, self._value) if self._is_flag else self._value
+        context.enter({**context.overrides, self._name: value})
 
 
 @contextmanager

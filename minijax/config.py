@@ -205,8 +205,8 @@ class Context:
 
     __slots__ = (
         "__weakref__", "axes", "constraint_mesh", "in_library", "key", "lent", "marks", "mesh",
-        "numbers_key", "outer", "overrides", "promotes_freely", "scope", "settings", "source", "trace", "traced",
-        "user", "varying",
+        "numbers_key", "outer", "overrides", "promotes_freely", "scope", "settings", "source", "trace",
+        "traced", "user", "varying",
     )  # fmt: skip
 
     def __init__(self):

@@ -77,7 +77,7 @@ class Array(_Members):
     def __len__(self) -> int:
         return len(self.aval)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # so that `isinstance(x, Hashable)` is False
 
 
 def attach(members: dict[str, Callable | property], owner: type = Array) -> None:

@@ -18,7 +18,7 @@ __all__ = ["DLDeviceType", "dlpack_device", "dlpack_kind", "from_dlpack", "to_dl
 
 
 class DLDeviceType(enum.IntEnum):
-    """The kinds of device of DLPack that there may be here."""
+    """Kinds of devices as DLPack numbers them. Source: https://dmlc.github.io/dlpack/latest/."""
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -98,6 +98,7 @@ _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}  # and the
 _NAMES = {
     6: "bool", 7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
     11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
+    15: "float6_e2m3fn", 16: "float6_e3m2fn", 17: "float4_e2m1fn",
 }  # fmt: skip
 
 

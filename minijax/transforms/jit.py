@@ -29,7 +29,7 @@ from minijax.arguments.functions import (
     check_callable,
     fun_name,
     named_after,
-)  # fmt: skip
+)
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.arrays.dispatch import Program, concrete, is_large_constant, program_for
 from minijax.config import Context, local

@@ -92,7 +92,7 @@ def test_compiled_for_other_types():
     assert _mismatch(minijax) == _mismatch(jax)
 
 
-def _static(m, transform, name):
+def _static(m, transform):
     use = lambda n, y: float(m.numpy.sum(y))
     if transform == "checkpoint":
         return m.checkpoint(use, static_argnums=0)(3, 1.0)
@@ -109,10 +109,10 @@ def _static(m, transform, name):
 @pytest.mark.parametrize("transform", ["checkpoint", "make_jaxpr", "custom_jvp", "custom_vjp"])
 def test_other_transforms(transform):
     with pytest.raises(minijax.errors.ConcretizationTypeError) as caught:
-        _static(minijax, transform, "y")
+        _static(minijax, transform)
     assert _named(caught.value) == "y"
     with pytest.raises(jax.errors.ConcretizationTypeError) as caught:
-        _static(jax, transform, "y")
+        _static(jax, transform)
     assert _named(caught.value) == ("unknown" if transform == "custom_vjp" else "y")
 
 

@@ -4,7 +4,6 @@ dtypes.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,6 +12,7 @@ import numpy as np
 from minijax.core.avals import ShapedArray
 from minijax.features.references.cells import AbstractRef
 from minijax.jax.private.programs import is_constant_dim
+from minijax.runtime.dlpack import DLDeviceType
 
 __all__ = [
     "DLDeviceType", "DeprecatedArg", "DuckTypedArray", "SupportsDType", "SupportsNdim",
@@ -26,15 +26,6 @@ class DeprecatedArg:
 
     def __repr__(self) -> str:
         return "Deprecated"
-
-
-class DLDeviceType(enum.IntEnum):
-    """Kinds of devices as DLPack numbers them. Source: https://dmlc.github.io/dlpack/latest/."""
-
-    kDLCPU = 1
-    kDLCUDA = 2
-    kDLCUDAHost = 3
-    kDLROCM = 10
 
 
 @runtime_checkable

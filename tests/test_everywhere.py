@@ -392,33 +392,29 @@ def test_every_exception_is_needed(pattern):
 
 
 def _special_cases():
-    """All functions of float32 and one in twelve cases of the other dtypes; all if all are asked for."""
-    cases = [
-        (path, dtype) for path in special_values.functions() for dtype in special_values.DTYPES
-    ]
-    if os.environ.get("EVERYWHERE") == "all":
-        return cases
-    others = [case for case in cases if case[1] != "float32"]
-    return [case for case in cases if case[1] == "float32"] + others[::12]
+    """All functions of all dtypes, as "path, dtype"."""
+    return list(itertools.product(special_values.functions(), special_values.DTYPES))
 
 
-def _special_differences(path, dtype):
-    bound = everywhere_reasons.reason(everywhere_reasons.ULP, path) or 8
-    return special_values.compare(path, dtype, bound)
+def _special_differences(path, dtype, excused):
+    bound = everywhere_reasons.reason(everywhere_reasons.ULP, f"{dtype}: {path}") or 8
+    return special_values.compare(path, dtype, bound, excused)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_special_values(part):
     """Every elementwise function of signed zeros, infinities, NaN and extremes, in units of the last place."""
+    excused = functools.partial(everywhere_reasons.reason, everywhere_reasons.OPERANDS)
     found = []
     for path, dtype in _special_cases()[part::PARTS]:
         if not everywhere_reasons.reason(everywhere_reasons.SPECIAL, f"{dtype}: {path}"):
-            found += _special_differences(path, dtype)
+            found += _special_differences(path, dtype, excused)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("pattern", everywhere_reasons.SPECIAL)
+@pytest.mark.parametrize("pattern", [*everywhere_reasons.SPECIAL, *everywhere_reasons.OPERANDS])
 def test_every_exception_of_special_values_is_needed(pattern):
-    cases = itertools.product(special_values.functions(), special_values.DTYPES)
-    cases = [case for case in cases if re.search(pattern, f"{case[1]}: {case[0]}")]
-    assert any(_special_differences(*case) for case in cases)
+    function, *operands = pattern.split(r"\(")
+    cases = [case for case in _special_cases() if re.search(function, f"{case[1]}: {case[0]}")]
+    others = lambda label: operands and not re.search(pattern, label)
+    assert any(_special_differences(*case, others) for case in cases)

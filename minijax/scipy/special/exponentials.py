@@ -66,7 +66,8 @@ def _expn_series(n: Any, x: Any, terms: int) -> Any:
     log_x = jnp.log(x)
     size = jnp.exp((count - 1) * log_x - lax.lgamma(count))
     sign = jnp.where(jnp.mod(count, 2) == 1, 1, -1)
-    digits = sign * size * (lax.digamma(count) - log_x)
+    digamma = jnp.where(count == 1, -np.euler_gamma, lax.digamma(count))  # the more exact
+    digits = sign * size * (digamma - log_x)
     below = jnp.minimum(n, 0)
     powers = jnp.exp((below - 1) * log_x + lax.lgamma(1 - below))
     return total + jnp.where(n < 1, powers, digits)

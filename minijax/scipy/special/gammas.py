@@ -217,7 +217,10 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """
     a, b = _broadcast("beta", a, b)
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return sign * lax.exp(betaln(a, b))
+    dtype = a.dtype
+    if dtypes.bit_width(dtype) < 32:  # the logarithm's digits are the exponent of the result
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    return sign * lax.exp(betaln(a, b)).astype(dtype)
 
 
 @library
@@ -458,7 +461,10 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     Array(1., dtype=float32)
     """
     z, m = _reals("poch", z, m)
-    return jnp.where(m == 0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
+    top, bottom = gamma(z + m), gamma(z)
+    by_logarithms = gammasgn(z + m) * gammasgn(z) * lax.exp(lax.lgamma(z + m) - lax.lgamma(z))
+    ratio = jnp.where(jnp.isinf(top) | jnp.isinf(bottom), by_logarithms, top / bottom)
+    return jnp.where(m == 0, np.asarray(1, z.dtype), ratio)
 
 
 @poch.defjvp

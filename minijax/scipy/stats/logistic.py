@@ -12,8 +12,7 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
-    z = jnp.abs(z)  # even, and free of differences of infinities
-    return -z - 2 * jnp.logaddexp(0, -z)
+    return -2 * jnp.logaddexp(z / 2, -z / 2)
 
 
 @located("probability")

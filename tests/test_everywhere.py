@@ -5,15 +5,14 @@ is an error, and where promotion of dtypes is strict; gradients of all rows are 
 Then on empty arrays, gradients in both modes too, also with arrays for numbers, on Python numbers, within `jit` with an array for each
 number and each parameter left out that upstream lets be one, within `shard_map` with split and
 replicated arrays, on arrays split over Explicit mesh axes, and of objects that become arrays: where both refuse, the classes of errors are the
-affair of `test_bad_calls`, but for those of an array where a number must be known. `SHARES` says how
-many of these run; all of them if `EVERYWHERE` is "all".
+affair of `test_bad_calls`, but for those of an array where a number must be known. Then the values of
+special operands, of every elementwise function and dtype.
 Exceptions and their reasons are in `tests.cases.everywhere_reasons`.
 """
 
 import contextlib
 import functools
 import itertools
-import os
 import re
 import warnings
 
@@ -29,18 +28,6 @@ RANK, DTYPE = {"numpy_rank_promotion": "raise"}, {"numpy_dtype_promotion": "stri
 SETTINGS = {"plain": {}, "x64": {"enable_x64": True}, "rank": RANK, "dtype": DTYPE}
 ROWS = rows()
 PARTS = 16
-# Of the rows of a mode, one in so many runs, unless all are asked for.
-SHARES = {
-    "empty": 8,
-    "arrays of empty": 4,
-    "numbers": 2,
-    "arrays": 1,
-    "defaults": 4,
-    "split": 2,
-    "explicit": 4,
-    "objects": 1,
-    "values": 8,
-}
 TRACED = ("ConcretizationTypeError", "TracerArrayConversionError")
 
 
@@ -344,8 +331,7 @@ def disagreements(mode, row):
 @pytest.mark.parametrize("mode", MODES)
 def test_modes(mode):
     found = []
-    share = 1 if os.environ.get("EVERYWHERE") == "all" else SHARES[mode]
-    for row in varied_rows(mode)[::share]:
+    for row in varied_rows(mode):
         found += [text for text in disagreements(mode, row) if not _reason(text)]
     assert not found, "\n".join(found)
 
@@ -363,8 +349,7 @@ def values(row, m):
 
 
 def test_values_of_arrays_for_numbers():
-    share = 1 if os.environ.get("EVERYWHERE") == "all" else SHARES["values"]
-    for row in varied_rows("arrays")[::share]:
+    for row in varied_rows("arrays"):
         random = "rng_uniform" in row.label  # whose state is the device's
         if random or outcome(jax, row.function(jax), row.given(jax), {})[1] is not None:
             continue

@@ -2,11 +2,12 @@
 
 Types and errors of each row are compared with upstream's as given, with x64, where promotion of ranks
 is an error, and where promotion of dtypes is strict; gradients of all rows are traced under both.
-Then on empty arrays, gradients in both modes too, also with arrays for numbers, on Python numbers, within `jit` with an array for each
-number and each parameter left out that upstream lets be one, within `shard_map` with split and
-replicated arrays, on arrays split over Explicit mesh axes, and of objects that become arrays: where both refuse, the classes of errors are the
-affair of `test_bad_calls`, but for those of an array where a number must be known. Then the values of
-special operands, of every elementwise function and dtype.
+Then on empty arrays, gradients in both modes too, also with arrays for numbers, on Python numbers,
+within `jit` with an array for each number and each parameter left out that upstream lets be one, within
+`shard_map` with split and replicated arrays, on arrays split over Explicit mesh axes, and of objects
+that become arrays: where both refuse, the classes of errors are the affair of `test_bad_calls`, but for
+those of an array where a number must be known. Then the values of special operands, of every
+elementwise function and dtype.
 Exceptions and their reasons are in `tests.cases.everywhere_reasons`.
 """
 

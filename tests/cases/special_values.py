@@ -229,7 +229,7 @@ def witness(path, args):
     if args[0].dtype.kind in "biu":
         wide = args
     if module.startswith("scipy.stats"):
-        wide = [x.astype(np.float64) for x in args]  # SciPy adds to integers
+        wide = [x.real.astype(np.float64) for x in args]  # SciPy adds to integers
         kind = module.rsplit(".", 1)[1]
         places = [getattr(importlib.import_module("scipy.stats"), kind, None)]
         name = {"pmf": "pmf"}.get(name, name)

@@ -588,6 +588,12 @@ ERRORS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("m", [jax, minijax], ids=lambda m: m.__name__)
+def test_cond_is_named_in_errors_about_its_arguments(m):
+    with pytest.raises(TypeError, match=r"^cond\(\) got an unexpected keyword argument 'linear'"):
+        m.lax.cond(True, lambda x: x, lambda x: x, 1.0, linear=(False,))
+
+
 @pytest.mark.parametrize("name", ERRORS)
 def test_error(name):
     """The class of upstream's error."""

@@ -290,6 +290,19 @@ def associative_along_axes(m):
 
 
 @case
+def associative_of_known_values(m):
+    """Outside of `jit` the function is called with values: NumPy and Python may read them."""
+    y = np.arange(5, dtype=np.float32)
+    scan = m.lax.associative_scan
+    return [
+        scan(np.add, np.arange(7)),
+        scan(np.maximum, y, reverse=True),
+        scan(lambda a, b: a + b if float(a.sum()) >= 0 else a - b, y),
+        scan(lambda a, b: a[: len(range(int(b.size)))] * b, m.numpy.asarray(y)),
+    ]
+
+
+@case
 def without_jit(m):
     x = m.numpy.asarray(X)
     with m.disable_jit():

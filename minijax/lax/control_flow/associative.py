@@ -17,6 +17,11 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
+from minijax.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerIntegerConversionError,
+)
 from minijax.lax.arithmetic import add
 from minijax.lax.compare import bitwise_or
 from minijax.lax.control_flow.common import check_callables, program_of, run_inline
@@ -59,18 +64,26 @@ def associative_scan(
     axis = _axis(leaves, axis)
     if local.context.trace is eval_trace and not local.context.settings.disable_jit:
         avals = [get_aval(x) for x in leaves]
-        traced = program_of(
-            "associative_scan",
-            fn,
-            (tree,),
-            avals,
-            kind=("associative_scan", bool(reverse), axis),
-            adapt=lambda f: lambda x: _Scan(f, tree, axis)(reverse, tree_util.flatten(x)[0]),
-        )
-        return tree.unflatten(
-            run_inline(traced.closed, "associative_scan", *traced.consts, *leaves)
-        )
+        try:
+            traced = program_of(
+                "associative_scan",
+                fn,
+                (tree,),
+                avals,
+                kind=("associative_scan", bool(reverse), axis),
+                adapt=lambda f: lambda x: _Scan(f, tree, axis)(reverse, tree_util.flatten(x)[0]),
+            )
+        except _NEEDS_VALUES:
+            traced = None  # `fn` is called with the values below
+        if traced is not None:
+            outs = run_inline(traced.closed, "associative_scan", *traced.consts, *leaves)
+            return tree.unflatten(outs)
     return tree.unflatten(_Scan(fn, tree, axis)(reverse, leaves))
+
+
+_NEEDS_VALUES = (
+    ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError,
+)  # fmt: skip
 
 
 def _axis(leaves: Sequence[Any], axis: int) -> int:

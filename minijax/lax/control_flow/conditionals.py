@@ -230,6 +230,9 @@ def _cond(pred, true_fun, false_fun, *operands, operand=_UNSET):
     return _choose("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
 
 
+_cond.__qualname__ = "cond"  # which errors about its arguments name
+
+
 _INT32 = np.dtype(np.int32)
 _INDICES = {False: np.int32(0), True: np.int32(1)}
 

@@ -26,7 +26,9 @@ def cdf(z):
 @located("probability", support=_SUPPORT)
 def logcdf(z):
     """The logarithm of the distribution function."""
-    return jnp.log1p(-jnp.exp(-z))
+    is_small = z < 0.7  # about log(2)
+    small, large = jnp.where(is_small, z, 0.7), jnp.where(is_small, 0.7, z)
+    return jnp.where(is_small, jnp.log(-jnp.expm1(-small)), jnp.log1p(-jnp.exp(-large)))
 
 
 @located("probability", support=_SUPPORT)

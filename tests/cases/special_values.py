@@ -312,7 +312,7 @@ def compare(path, dtype, bound, excused):
         wrong = apart > bound
         if wrong.any() and true is not None and leaf < len(true):
             wrong &= ~nearer(x, y, true[leaf], bound) & ~nearer(x, flat, plain[leaf], bound)
-        given = {n: ", ".join(str(x[n].item()) for x in args) for n in np.flatnonzero(wrong)}
+        given = {n: ", ".join(str(a[n].item()) for a in args) for n in np.flatnonzero(wrong)}
         given = {n: text for n, text in given.items() if not excused(f"{dtype}: {path}({text})")}
         if given:
             most = max((u for u in apart[[*given]] if np.isfinite(u)), default=0)

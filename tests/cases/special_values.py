@@ -229,10 +229,11 @@ def witness(path, args):
     if args[0].dtype.kind in "biu":
         wide = args
     if module.startswith("scipy.stats"):
-        wide = [x.real.astype(np.float64) for x in args]  # SciPy adds to integers
+        if args[0].dtype.kind == "c":
+            return None
+        wide = [x.astype(np.float64) for x in args]  # SciPy adds to integers
         kind = module.rsplit(".", 1)[1]
         places = [getattr(importlib.import_module("scipy.stats"), kind, None)]
-        name = {"pmf": "pmf"}.get(name, name)
     else:
         places = [importlib.import_module(place) for place in _WITNESSES]
         if module == "scipy.special":

@@ -74,8 +74,8 @@ def associative_scan(
                 adapt=lambda f: lambda x: _Scan(f, tree, axis)(reverse, tree_util.flatten(x)[0]),
             )
         except _NEEDS_VALUES:
-            traced = None  # `fn` is called with the values below
-        if traced is not None:
+            pass  # `fn` is called with the values below
+        else:
             outs = run_inline(traced.closed, "associative_scan", *traced.consts, *leaves)
             return tree.unflatten(outs)
     return tree.unflatten(_Scan(fn, tree, axis)(reverse, leaves))

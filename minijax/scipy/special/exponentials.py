@@ -29,7 +29,7 @@ def _reals(name: str, *args: Any) -> list[Any]:
     return list(args)
 
 
-def _in_wide(fun: Callable, *args: Any) -> Any:
+def in_wide(fun: Callable, *args: Any) -> Any:
     """`fun` in float32 at least, rounded to the dtype of the arguments."""
     dtype = args[0].dtype
     wide = np.float32 if dtypes.bit_width(dtype) < 32 else dtype
@@ -107,7 +107,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 @custom_jvp
 def _expn_with_rule(n, x):
     n, x = jnp.broadcast_arrays(*_reals("expn", n, x))
-    return _in_wide(_expn, n, x)
+    return in_wide(_expn, n, x)
 
 
 @_expn_with_rule.defjvp
@@ -142,7 +142,7 @@ def exp1(x: ArrayLike) -> Array:
 @custom_jvp
 def _exp1_with_rule(x):
     (x,) = _reals("exp1", x)
-    return _in_wide(lambda x: _expn(jnp.ones_like(x), x), x)
+    return in_wide(lambda x: _expn(jnp.ones_like(x), x), x)
 
 
 @_exp1_with_rule.defjvp
@@ -167,7 +167,7 @@ def expi(x: ArrayLike) -> Array:
     Array(-inf, dtype=float32)
     """
     (x,) = _reals("expi", x)
-    return _in_wide(_expi, x)
+    return in_wide(_expi, x)
 
 
 def _expi(x: Any) -> Any:

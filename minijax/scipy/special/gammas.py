@@ -15,6 +15,7 @@ from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.numpy.promotion import check_arraylike, converted, promote_inexact, promote_shapes
+from minijax.scipy.special.exponentials import in_wide
 from minijax.transforms.grad import jvp
 from minijax.typing import ArrayLike
 
@@ -217,10 +218,8 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """
     a, b = _broadcast("beta", a, b)
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    dtype = a.dtype
-    if dtypes.bit_width(dtype) < 32:  # the logarithm's digits are the exponent of the result
-        a, b = a.astype(np.float32), b.astype(np.float32)
-    return sign * lax.exp(betaln(a, b)).astype(dtype)
+    # In float32 at least: the logarithm's digits are the exponent of the result.
+    return sign * in_wide(lambda a, b: lax.exp(betaln(a, b)), a, b)
 
 
 @library

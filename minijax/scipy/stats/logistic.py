@@ -12,7 +12,7 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
-    return -2 * jnp.logaddexp(z / 2, -z / 2)
+    return -(2 * jnp.logaddexp(z / 2, -z / 2))
 
 
 @located("probability")

@@ -24,7 +24,7 @@ def _need_float(q):
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
-    return -0.5 * (math.log(2 * math.pi) + jnp.square(z))
+    return -(0.5 * (math.log(2 * math.pi) + jnp.square(z)))
 
 
 @located("probability")

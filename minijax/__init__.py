@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 # XLA's C++ logs to standard error at "info" unless told otherwise before it is loaded.
 _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
-from minijax import (
-    numpy,  # attaches the operators of Array
-    tree,
-    tree_util,
-)
+from minijax.collector import collector_paused as _collector_paused
+
+with _collector_paused():
+    from minijax import numpy  # attaches the operators of Array
+
+from minijax import tree, tree_util
 from minijax.accepted_options import context as _accepted_context
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
 from minijax.config import config, make_user_context

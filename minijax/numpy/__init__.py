@@ -1,6 +1,6 @@
 """`minijax.numpy`: NumPy's functions on the arrays of minijax.
 
-It Importing it gives `Array` its operators and methods. What few programs use (`linalg`, `fft`,
+Importing it gives `Array` its operators and methods. What few programs use (`linalg`, `fft`,
 fits of polynomials) is imported when it is first asked for.
 """
 

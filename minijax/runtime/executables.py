@@ -17,7 +17,9 @@ from minijax.runtime import lapack, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.agreement import check_agreement
 from minijax.runtime.cache import cacheable, disk_cache, program_key
+from minijax.runtime.small_programs import is_small
 from minijax.runtime.versions import (
+    OLDER_EMITTERS,
     CompileOptions,
     HloSharding,
     _jax,
@@ -218,6 +220,8 @@ _NO_KERNEL = re.compile(r"No FFI handler registered for (\S+)")
 
 
 def _compiled(client: Any, text: str, device_list: Any, options: CompileOptions) -> Any:
+    if client.platform == "cpu" and not options.env_option_overrides and is_small(text):
+        options.env_option_overrides = list(OLDER_EMITTERS.items())
     try:
         return client.compile_and_load(text, device_list, options)
     except _jax.JaxRuntimeError as error:

@@ -9,13 +9,20 @@ from jaxlib import _ifrt_proxy as ifrt_proxy
 from jaxlib import _jax, xla_client
 from jaxlib import version as _version
 
-__all__ = ["approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler", "set_efforts"]
+__all__ = [
+    "OLDER_EMITTERS", "approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler",
+    "set_efforts",
+]  # fmt: skip
 
 jaxlib_version: tuple[int, ...] = tuple(int(part) for part in _version.__version__.split(".")[:3])
 jaxlib_version_text: str = _version.__version__
 # The library with XLA in it, beside the modules that are thin faces of it.
 _common = Path(_jax.__file__).with_name("libjax_common.so")
 library_path: str = str(_common) if _common.exists() else _jax.__file__
+# Options of XLA that have it make kernels for the CPU without MLIR; jaxlib 0.12 has no other way.
+OLDER_EMITTERS: dict[str, bool] = (
+    {"xla_cpu_use_fusion_emitters": False} if jaxlib_version[:2] == (0, 10) else {}
+)
 HloSharding = xla_client.HloSharding
 CompileOptions = xla_client.CompileOptions
 Client = _jax.Client

@@ -20,7 +20,7 @@ from minijax.transforms.primitives import broadcast_in_dim_p
 __all__ = ["MarkedScope", "attributes_text", "mark_lines", "marked", "marks_of", "with_attributes"]
 
 _NAME = "mhlo.frontend_attributes = {"
-_PAIR = re.compile(r'("[^"]*"|[^\s{,]+) = ("[^"]*")')
+_PAIR = r'("[^"]*"|[^\s{,]+) = ("[^"]*")'
 
 
 def attributes_text(attributes: Mapping[str, str]) -> str:
@@ -42,7 +42,7 @@ def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
         return f"{head[:start]}{{{inner}, {attributes_text(attributes)}}}{colon}{types}"
     before, _, rest = inner.partition(_NAME)
     own, _, after = rest.partition("}")
-    pairs = dict(_PAIR.findall(own))
+    pairs = dict(re.findall(_PAIR, own))
     for name, value in sorted(attributes.items()):
         pairs.setdefault(key(name), quoted(value))
     shown = ", ".join([f"{name} = {value}" for name, value in sorted(pairs.items())])

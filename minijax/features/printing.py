@@ -30,7 +30,7 @@ from minijax.transforms.jit import jit_p
 __all__ = ["Doc", "format_eqn", "format_jaxpr", "letters"]
 
 _INLINE_EQUATIONS = 10  # a longer program is named in front of the one that calls it
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = r" at 0x[0-9a-fA-F]+"
 
 # -- documents ------------------------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class _Printer:
             return _bracketed("(", map(self.subprogram, value), ")")
         if isinstance(value, np.dtype):
             return value.name
-        return _ADDRESS.sub(" at 0xXXXXXXXXXXXX", str(value))
+        return re.sub(_ADDRESS, " at 0xXXXXXXXXXXXX", str(value))
 
     def subprogram(self, value: Jaxpr | ClosedJaxpr) -> Any:
         jaxpr = _as_jaxpr(value)

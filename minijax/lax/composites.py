@@ -40,14 +40,14 @@ composite_p.rule_batch = no_rule(
     "Batching rule for 'composite' not implemented: map the decomposition, or use `custom_vmap`."
 )
 
-_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
+_NAME = r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+"
 
 
 @composite_p.lower
 def _(b, *operands, jaxpr, name, attributes, version):
     if not isinstance(name, str):
         raise TypeError(f"composite: name must be a string, got {name!r} of type {type(name)}.")
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise ValueError(
             f"composite: name must be a valid namespaced op name, of the form namespace.operation, "
             f"such as 'my_namespace.my_op'; got {name!r}."

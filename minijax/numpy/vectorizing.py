@@ -30,14 +30,14 @@ __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 _NAME = r"\w+"
 _CORE = rf"\(\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*,?\s*\)"
 _LIST = rf"{_CORE}(?:\s*,\s*{_CORE})*"
-_SIGNATURE = re.compile(rf"^\s*({_LIST})\s*->\s*({_LIST})\s*$")
+_SIGNATURE = rf"^\s*({_LIST})\s*->\s*({_LIST})\s*$"
 
 _Cores = list[tuple[str, ...]]
 
 
 def _parse(signature: str) -> tuple[_Cores, _Cores]:
     """The core dimensions of the arguments and results that a signature names."""
-    found = _SIGNATURE.match(signature)
+    found = re.match(_SIGNATURE, signature)
     if not found:
         raise ValueError(f"not a valid gufunc signature: {signature}, unlike '(m,n),(n)->(m)'.")
     return tuple([

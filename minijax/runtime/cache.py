@@ -35,7 +35,7 @@ _DIGEST_SIZE = 32
 _SUFFIX = ".program"
 _NEW = ".new-"
 _TOTAL = ".total"
-_SAFE_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.\-]{0,199}")
+_SAFE_KEY = r"[0-9A-Za-z][0-9A-Za-z_.\-]{0,199}"
 _STALE = 3600.0  # seconds after which a file in the making has lost its writer
 _PATIENCE = 1.0  # seconds to wait for another process that counts
 _MANY = 256  # programs, which take 1 ms to look at
@@ -302,7 +302,7 @@ def _seal(key: str, payload: bytes) -> bytes:
 
 def _file_name(key: str) -> str:
     """A key as the name of a file; a digest of it if it could name another place."""
-    if not _SAFE_KEY.fullmatch(key):
+    if not re.fullmatch(_SAFE_KEY, key):
         key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return key + _SUFFIX
 

@@ -15,13 +15,13 @@ __all__ = ["axis", "key", "label", "mangled", "quoted", "raw", "symbol", "unesca
 
 _PLAIN = frozenset((string.ascii_letters + string.digits + " _.-/+*$").encode())
 _BYTES = [chr(byte) if byte in _PLAIN else f"\\{byte:02X}" for byte in range(256)]
-_is_plain = re.compile(r"[A-Za-z0-9 _.\-/+*$]*").fullmatch
-_is_identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*").fullmatch
-_NOT_OF_AXES = re.compile(r"[^A-Za-z0-9_\-]")
+_PLAIN = r"[A-Za-z0-9 _.\-/+*$]*"
+_IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_$.]*"
+_NOT_OF_AXES = r"[^A-Za-z0-9_\-]"
 
 
 def _written(text: str) -> str:
-    if _is_plain(text):
+    if re.fullmatch(_PLAIN, text):
         return f'"{text}"'
     return raw(text.encode())
 
@@ -68,14 +68,14 @@ def unescaped(text: str) -> str:
 
 def symbol(name: str) -> str:
     """A reference to a function or a mesh of the module, or its name where it is defined."""
-    return f"@{name}" if _is_identifier(name) else f"@{label(name)}"
+    return f"@{name}" if re.fullmatch(_IDENTIFIER, name) else f"@{label(name)}"
 
 
 def key(name: str) -> str:
     """The name of an attribute within a dictionary. ValueError if it is empty."""
     if isinstance(name, str) and not name:
         raise ValueError("An attribute of an operation needs a name: got an empty string.")
-    return name if _is_identifier(name) else quoted(name)
+    return name if re.fullmatch(_IDENTIFIER, name) else quoted(name)
 
 
 def axis(name: str) -> str:
@@ -89,7 +89,7 @@ def axis(name: str) -> str:
             f"The names of mesh axes over several devices must be strings: got {name!r} of type "
             f"{type(name)}."
         )
-    return _written(_NOT_OF_AXES.sub(lambda found: f"%{ord(found[0]):X}.", name[:]))
+    return _written(re.sub(_NOT_OF_AXES, lambda found: f"%{ord(found[0]):X}.", name[:]))
 
 
 def mangled(name: str) -> str:

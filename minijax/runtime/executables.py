@@ -216,18 +216,26 @@ def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -
     return executable
 
 
-_NO_KERNEL = re.compile(r"No FFI handler registered for (\S+)")
+_NO_KERNEL = r"No FFI handler registered for (\S+)"
+
+
+def _may_be_quick(client: Any, options: CompileOptions) -> bool:
+    """Whether this is jaxlib's CPU, with XLA's own optimizations: without them bits would differ.
+
+    A plug-in for the CPU may bring an XLA of another version, with other options.
+    """
+    known = bool(OLDER_EMITTERS) and client.platform == "cpu" and client not in plugins.identities
+    level = options.executable_build_options.debug_options.xla_backend_optimization_level
+    return known and level > 0 and not options.env_option_overrides
 
 
 def _compiled(client: Any, text: str, device_list: Any, options: CompileOptions) -> Any:
-    # A plug-in may bring an XLA of another version, with other options.
-    known = client.platform == "cpu" and client not in plugins.identities
-    if known and OLDER_EMITTERS and not options.env_option_overrides and is_small(text):
+    if _may_be_quick(client, options) and is_small(text):
         options.env_option_overrides = list(OLDER_EMITTERS.items())
     try:
         return client.compile_and_load(text, device_list, options)
     except _jax.JaxRuntimeError as error:
-        lacking = _NO_KERNEL.search(str(error))
+        lacking = re.search(_NO_KERNEL, str(error))
         if lacking is None:
             raise
         raise _jax.JaxRuntimeError(

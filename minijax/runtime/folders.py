@@ -17,7 +17,7 @@ __all__ = ["PRIVATE", "Untrusted", "open_file", "open_private", "resolved"]
 PRIVATE = 0o700
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_RDONLY
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO does not block
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/")
+_URL = r"[A-Za-z][A-Za-z0-9+.\-]*:/"
 
 
 class Untrusted(OSError):
@@ -30,7 +30,7 @@ def resolved(name: str | os.PathLike) -> Path:
     OSError for a URL, which would become a local folder of that name.
     """
     text = os.fspath(name)
-    if _URL.match(text):
+    if re.match(_URL, text):
         raise OSError(
             f"{text!r} is a URL, and compiled programs are kept in local folders only: name one"
         )

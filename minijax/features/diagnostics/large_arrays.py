@@ -17,7 +17,7 @@ from minijax.runtime.platforms import memory_said
 __all__ = ["check_module", "check_sizes"]
 
 # 2**63 bytes are at least 2**59 elements, the product of whose sizes is written in 19 characters.
-_large_types = re.compile(r"tensor<([0-9x]{19,})([^>]+)>")
+_LARGE_TYPES = r"tensor<([0-9x]{19,})([^>]+)>"
 _FOLDED = {  # operations that XLA folds where their operands are constants
     f"stablehlo.{name}"
     for name in (
@@ -29,9 +29,9 @@ _TAKING = {"stablehlo.slice", "stablehlo.dynamic_slice"}
 
 def check_sizes(text: str, device: Any) -> None:
     """Raise JaxRuntimeError if the program of this text needs an array of 2**63 bytes."""
-    if _large_types.search(text) is None:
+    if re.search(_LARGE_TYPES, text) is None:
         return
-    for found in _large_types.finditer(text):
+    for found in re.finditer(_LARGE_TYPES, text):
         if max(map(int, found[1].rstrip("x").split("x"))) >= 2**63:  # no module has such a type
             raise _error(found[0], device)
     for function in modules.parse(text).body.operations:
@@ -81,7 +81,7 @@ def _check(types: list[Any], device: Any) -> None:
 
 def _bytes_of(written: str) -> int:
     """The bytes that XLA counts for an array of a type; of others 0."""
-    found = _large_types.match(written)
+    found = re.match(_LARGE_TYPES, written)
     if found is None:
         return 0
     sizes = [int(size) for size in found[1].rstrip("x").split("x")]
@@ -92,19 +92,19 @@ def _bytes_of(written: str) -> int:
 
 
 def _error(written: str, device: Any) -> Exception:
-    sizes = tuple(map(int, _large_types.match(written)[1].rstrip("x").split("x")))
+    sizes = tuple(map(int, re.match(_LARGE_TYPES, written)[1].rstrip("x").split("x")))
     return errors.JaxRuntimeError(
         f"RESOURCE_EXHAUSTED: Out of memory allocating {_bytes_of(written)} bytes, for an array of "
         f"shape {sizes}: {memory_said(device)}"
     )
 
 
-_not_on_cpus = re.compile(r"tensor<[0-9x?]*f6E(2M3|3M2)FN>").search  # in text
+_NOT_ON_CPUS = r"tensor<[0-9x?]*f6E(2M3|3M2)FN>"
 
 
 def check_module(lowered: Any) -> None:
     """Raise an error for a module over which XLA would end the process."""
-    if lowered.devices[0].platform == "cpu" and _not_on_cpus(lowered.text):
+    if lowered.devices[0].platform == "cpu" and re.search(_NOT_ON_CPUS, lowered.text):
         raise NotImplementedError(  # XLA would end the process
             f"{lowered.name} has arrays of a float6 dtype, for which XLA compiles nothing on CPUs: "
             "convert them to float8_e4m3fn or a wider dtype."

@@ -58,12 +58,12 @@ def located_text(closed: ClosedJaxpr, name: str, device: Any) -> str:
 
 # A compiler names the line of the module's text in one of two ways; one that it has no kernel for is
 # named alone.
-_LINE = re.compile(r"(?:Suspected Python Code Location:\s+-:|source_file=\"-\" source_line=)(\d+)")
-_METADATA = re.compile(r', metadata=\{source_file="-"[^}]*\}')
-_TARGET = re.compile(r"No FFI handler registered for (\S+)")
-_FUNCTION = re.compile(r"func\.func private (@[^(]+)\(")
-_OPERATION = re.compile(r'"(?:\w+\.)?(\w+)"\(')
-_LOCATION = re.compile(r" loc\(\"([^\"]*)\"\(\"([^\"]*)\":(\d+):(\d+)\)\)$")
+_LINE = r"(?:Suspected Python Code Location:\s+-:|source_file=\"-\" source_line=)(\d+)"
+_METADATA = r', metadata=\{source_file="-"[^}]*\}'
+_TARGET = r"No FFI handler registered for (\S+)"
+_FUNCTION = r"func\.func private (@[^(]+)\("
+_OPERATION = r'"(?:\w+\.)?(\w+)"\('
+_LOCATION = r" loc\(\"([^\"]*)\"\(\"([^\"]*)\":(\d+):(\d+)\)\)$"
 
 
 def place_of_failure(message: str, text: str, located: str) -> tuple[str, str | None] | None:
@@ -74,7 +74,7 @@ def place_of_failure(message: str, text: str, located: str) -> tuple[str, str | 
     the whole program is a function of the package.
     """
     lines, placed = text.splitlines(), located.splitlines()
-    number, target = _LINE.search(message), _TARGET.search(message)
+    number, target = re.search(_LINE, message), re.search(_TARGET, message)
     if number is not None:
         index = int(number[1]) - 1
     elif target is not None:
@@ -88,11 +88,11 @@ def place_of_failure(message: str, text: str, located: str) -> tuple[str, str | 
         operation = placed[index].partition(" loc(")[0]
         if operation != lines[index].partition(" loc(")[0]:
             return None
-        found = _LOCATION.search(placed[_last(placed, index)])
-        name = name or (unescaped(found[1]) if found else _OPERATION.search(operation)[1])
+        found = re.search(_LOCATION, placed[_last(placed, index)])
+        name = name or (unescaped(found[1]) if found else re.search(_OPERATION, operation)[1])
         if found is not None:
             return name, f"{unescaped(found[2])}:{found[3]}:{found[4]}"
-        heads = (_FUNCTION.match(placed[i]) for i in range(index, -1, -1))
+        heads = (re.match(_FUNCTION, placed[i]) for i in range(index, -1, -1))
         head = next(filter(None, heads), None)
         index = -1 if head is None else _first(lines, f"callee = {head[1]}}}")
     return None if name is None else (name, None)
@@ -115,7 +115,7 @@ def _first(lines: list[str], part: str) -> int:
 def without_line(message: str) -> str:
     """An error of a compiler without what it says of lines of the module's text."""
     message = message.partition("\n\t\n\nSuspected Python Code Location:")[0]
-    return _METADATA.sub("", message)
+    return re.sub(_METADATA, "", message)
 
 
 def compile_error(message: str, lowered: Lowered, located: Callable[[], Lowered]) -> str:

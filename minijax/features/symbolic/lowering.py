@@ -75,7 +75,7 @@ _FORMS = {
     "stablehlo.gather": ("stablehlo.dynamic_gather", ("slice_sizes",)),
 }  # fmt: skip
 # A list with a size that has variables.
-_WITH_VARIABLES = re.compile(r"= array<i64: [^>]*[^\W\d]")
+_WITH_VARIABLES = r"= array<i64: [^>]*[^\W\d]"
 
 
 class DynamicBuilder(ShardedBuilder):
@@ -191,7 +191,7 @@ class DynamicBuilder(ShardedBuilder):
         if name == "stablehlo.dynamic_slice" and is_symbolic(out):
             return self._dynamic_slice(*operands, out=out)
         form = _FORMS.get(name)
-        if form is None or not (is_symbolic(out) or _WITH_VARIABLES.search(attributes)):
+        if form is None or not (is_symbolic(out) or re.search(_WITH_VARIABLES, attributes)):
             return super().op(name, operands, out, attributes)
         dynamic, moved = form
         given = list(operands)

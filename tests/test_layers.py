@@ -10,9 +10,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "minijax"
 
 GROUND = {
-    "accepted_options", "config", "deprecated", "dtypes", "errors", "installation", "monitoring", "namespace", "tree",
-    "tracebacks", "tree_util",
-    "version",
+    "accepted_options", "collector", "config", "deprecated", "dtypes", "errors", "installation", "monitoring", "namespace",
+    "tracebacks", "tree", "tree_util", "version",
 }  # fmt: skip
 LAYERS = {
     **dict.fromkeys(GROUND, 0),

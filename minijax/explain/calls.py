@@ -40,6 +40,7 @@ from minijax.lax.refs import empty2_p
 from minijax.lax.shard_alike import shard_alike_p
 from minijax.lax.sparse import bcoo, bcoo_dot, bcoo_order, bcsr, matrices
 from minijax.lax.sparse.solve import spsolve_p
+from minijax.lax.threefry import threefry2x32_bits_p
 
 TEMPLATES = {
     lax.all_gather_p: (
@@ -136,6 +137,7 @@ BOUND = {
         (
             lax.eq_to_p, lax.le_to_p, lax.lt_to_p, empty2_p, random_gamma_p,
             lax.select_and_gather_add_p, lax.select_and_scatter_add_p, lax.threefry2x32_p,
+            threefry2x32_bits_p,
         ),
         "primitives",
     ),

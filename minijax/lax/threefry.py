@@ -29,7 +29,8 @@ from minijax.lax.slicing import slice as lax_slice
 from minijax.transforms.primitives import moveaxis
 
 __all__ = [
-    "joined", "places", "seed_words", "threefry2x32_p", "threefry_2x32", "threefry_prng_impl",
+    "joined", "places", "seed_words", "threefry2x32_bits_p", "threefry2x32_p", "threefry_2x32",
+    "threefry_prng_impl",
 ]  # fmt: skip
 
 _WORD = np.dtype(np.uint32)
@@ -189,7 +190,7 @@ def _unpack(b, pair):
 # a loop. Bits have few, and are many: in a straight line a million take 0.6 ms, not 4.1, and half as
 # long to compile.
 threefry2x32_p = _cipher("threefry2x32", _rolled)
-_bits_p = _cipher("threefry2x32_bits", _paired)
+threefry2x32_bits_p = _cipher("threefry2x32", _paired)
 
 
 # -- the generator --------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ def places(shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     if local.context.settings.threefry_partitionable:
-        x0, x1 = _bits_p.bind(*_words(key), *places(shape))
+        x0, x1 = threefry2x32_bits_p.bind(*_words(key), *places(shape))
         if bit_width == 64:
             return joined(x0, x1)
         bits = bitwise_xor(x0, x1)

@@ -1,7 +1,7 @@
 """`minijax.numpy`: NumPy's functions on the arrays of minijax.
 
-Importing it gives `Array` its operators and methods. What few programs use, or use late (`linalg`,
-`fft`, sets, polynomials), is imported when it is first asked for.
+Importing it gives `Array` its operators and methods. What few programs use (`linalg`, `fft`,
+fits of polynomials) is imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from minijax.dtypes import finfo, iinfo, isdtype, promote_types, result_type
 from minijax.namespace import own_names
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
+from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
 from minijax.numpy.creation import (
     array,
     asarray,
@@ -85,6 +86,14 @@ from minijax.numpy.grids import (
     r_,
     s_,
 )
+from minijax.numpy.histograms import (
+    bincount,
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
+from minijax.numpy.insert_delete import delete, fill_diagonal, insert, place
 from minijax.numpy.joining import (
     append,
     array_split,
@@ -149,6 +158,28 @@ from minijax.numpy.logic import (
     logical_not,
     not_equal,
     right_shift,
+)
+from minijax.numpy.nan_reductions import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from minijax.numpy.padding import pad
+from minijax.numpy.polynomials import (
+    polyadd,
+    polyder,
+    polydiv,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    trim_zeros,
 )
 from minijax.numpy.printing import (
     array_repr,
@@ -252,6 +283,18 @@ from minijax.numpy.searching import (
     select,
     where,
 )
+from minijax.numpy.sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
 from minijax.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -280,6 +323,22 @@ from minijax.numpy.shapes import (
     tile,
     transpose,
 )
+from minijax.numpy.signal import (
+    bartlett,
+    blackman,
+    convolve,
+    correlate,
+    diff,
+    ediff1d,
+    gradient,
+    hamming,
+    hanning,
+    i0,
+    interp,
+    kaiser,
+    trapezoid,
+    unwrap,
+)
 from minijax.numpy.sorting import (
     argpartition,
     argsort,
@@ -289,6 +348,17 @@ from minijax.numpy.sorting import (
     searchsorted,
     sort,
     sort_complex,
+)
+from minijax.numpy.statistics import (
+    average,
+    corrcoef,
+    cov,
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
 )
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.numpy.triangles import (
@@ -449,111 +519,26 @@ e, euler_gamma, inf, nan, newaxis, pi = (
     _np.e, _np.euler_gamma, _np.inf, _np.nan, _np.newaxis, _np.pi,
 )  # fmt: skip
 
-# What few programs use, or late: the module, and the names in it.
-_LATE = {
-    "bits": "packbits ravel_multi_index unpackbits unravel_index",
-    "histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
-    "insert_delete": "delete fill_diagonal insert place",
-    "nan_reductions": "nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    "padding": "pad",
-    "polynomial_fits": "poly polyfit roots",
-    "polynomials": "polyadd polyder polydiv polyint polymul polysub polyval trim_zeros",
-    "sets": (
-        "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
-        "unique_inverse unique_values"
-    ),
-    "signal": (
-        "bartlett blackman convolve correlate diff ediff1d gradient hamming hanning i0 interp "
-        "kaiser trapezoid unwrap"
-    ),
-    "statistics": (
-        "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile"
-    ),
+_LAZY = {
+    "fft": "minijax.numpy.fft",
+    "linalg": "minijax.numpy.linalg",
+    "poly": "minijax.numpy.polynomial_fits",
+    "polyfit": "minijax.numpy.polynomial_fits",
+    "roots": "minijax.numpy.polynomial_fits",
 }
-_MODULE_OF = {name: module for module, names in _LATE.items() for name in names.split()}
 
 
 if TYPE_CHECKING:
     from minijax.numpy import fft, linalg
-    from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
-    from minijax.numpy.histograms import (
-        bincount,
-        histogram,
-        histogram2d,
-        histogram_bin_edges,
-        histogramdd,
-    )
-    from minijax.numpy.insert_delete import delete, fill_diagonal, insert, place
-    from minijax.numpy.nan_reductions import (
-        nanargmax,
-        nanargmin,
-        nanmax,
-        nanmean,
-        nanmin,
-        nanprod,
-        nanstd,
-        nansum,
-        nanvar,
-    )
-    from minijax.numpy.padding import pad
     from minijax.numpy.polynomial_fits import poly, polyfit, roots
-    from minijax.numpy.polynomials import (
-        polyadd,
-        polyder,
-        polydiv,
-        polyint,
-        polymul,
-        polysub,
-        polyval,
-        trim_zeros,
-    )
-    from minijax.numpy.sets import (
-        intersect1d,
-        isin,
-        setdiff1d,
-        setxor1d,
-        union1d,
-        unique,
-        unique_all,
-        unique_counts,
-        unique_inverse,
-        unique_values,
-    )
-    from minijax.numpy.signal import (
-        bartlett,
-        blackman,
-        convolve,
-        correlate,
-        diff,
-        ediff1d,
-        gradient,
-        hamming,
-        hanning,
-        i0,
-        interp,
-        kaiser,
-        trapezoid,
-        unwrap,
-    )
-    from minijax.numpy.statistics import (
-        average,
-        corrcoef,
-        cov,
-        median,
-        nanmedian,
-        nanpercentile,
-        nanquantile,
-        percentile,
-        quantile,
-    )
 else:
 
     def __getattr__(name: str) -> Any:
-        place = name if name in ("fft", "linalg") else _MODULE_OF.get(name)
+        place = _LAZY.get(name)
         if place is None:
             return _moved(__name__, name)
-        module = importlib.import_module(f"minijax.numpy.{place}")
-        found = module if place == name else getattr(module, name)
+        module = importlib.import_module(place)
+        found = module if place.endswith("." + name) else getattr(module, name)
         globals()[name] = found = ended_at_user(found, __name__)
         return found
 

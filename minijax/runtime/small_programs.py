@@ -1,4 +1,4 @@
-"""Which programs for the CPU are compiled the quick way.
+"""Small programs for the CPU, which are compiled the quick way.
 
 XLA makes the kernels of a program by way of MLIR, or, with `OLDER_EMITTERS`, of LLVM alone. The older
 way compiles `sin` of a few numbers in 11 ms where the newer takes 24, which is what a user waits for

@@ -15,13 +15,13 @@ __all__ = ["axis", "key", "label", "mangled", "quoted", "raw", "symbol", "unesca
 
 _PLAIN = frozenset((string.ascii_letters + string.digits + " _.-/+*$").encode())
 _BYTES = [chr(byte) if byte in _PLAIN else f"\\{byte:02X}" for byte in range(256)]
-_PLAIN = r"[A-Za-z0-9 _.\-/+*$]*"
+_ALL_PLAIN = r"[A-Za-z0-9 _.\-/+*$]*"
 _IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_$.]*"
 _NOT_OF_AXES = r"[^A-Za-z0-9_\-]"
 
 
 def _written(text: str) -> str:
-    if re.fullmatch(_PLAIN, text):
+    if re.fullmatch(_ALL_PLAIN, text):
         return f'"{text}"'
     return raw(text.encode())
 

@@ -22,7 +22,8 @@ _MOST_IN_A_LOOP = 64
 _TYPES = frozenset(
     ["i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "bf16", "f32", "f64"]
 )
-# What rounds otherwise, and what lies outside of XLA's kernels or concerns several devices.
+# What rounds otherwise, what gains little or was not compared, and what concerns several devices or
+# is no kernel of XLA's.
 _EXCLUDED = (
     r"stablehlo\.(?:tan|cbrt|atan2|custom_call|convolution|sort|scatter"
     r"|all_\w+|collective_\w+|reduce_scatter|partition_id|replica_id|send|recv|infeed|outfeed)\b"

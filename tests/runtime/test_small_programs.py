@@ -61,7 +61,12 @@ def test_the_same_bits():
         text=True,
         env=own_flags,
     )
-    assert ran.stdout.splitlines() == ["different: []", "compared: 373"], ran.stderr
+    assert ran.stdout.splitlines() == [
+        "different: []",
+        "compared: 373",
+        "tan differs: True",
+        "the older is chosen: True",
+    ], ran.stderr
 
 
 COLLECTOR = """

@@ -165,7 +165,11 @@ class StrictTrace(Trace):
     main = property(lambda self: self.parent.main)  # whose values its values are
     eager = property(lambda self: self.parent.eager)
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+    def process(
+        self, primitive: Primitive, args: Sequence[Any], params: dict, use_impl: bool = True
+    ) -> Any:
+        if not use_impl:  # within an `impl` rule, whose call is looked at
+            return self.parent.process(primitive, args, params, use_impl=False)
         if any(isinstance(a, Tracer) for a in args):  # within an outer function that is traced
             return self.pass_to_parent(primitive, args, params)
         if self.checks.narrowing:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.values import known_index
-from minijax.arrays.array import ArrayImpl, as_typed
+from minijax.arrays.array import ArrayImpl, array_from_numpy, as_typed
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
@@ -35,6 +36,7 @@ __all__ = [
     "broadcasted_iota", "counted", "empty", "empty_p", "full", "full_like", "iota", "iota_p", "varying_as",
 ]  # fmt: skip
 
+NUMBERS = (bool, int, float, complex, np.generic)
 _NO_OPERAND = "it has no operands, so no trace that transforms its operands meets it"
 
 
@@ -151,8 +153,10 @@ def full(
             f"full must be called with scalar fill_value, got fill_value.shape "
             f"{np.shape(fill_value)}. Use minijax.numpy.full or broadcast_to for an array."
         )
-    if dtype is not None:
-        fill_value = _scalar(fill_value, _of_dtype("full", dtype))
+    if dtype is None:
+        fill_value = fitted(fill_value, None)
+    else:
+        fill_value = as_scalar(fill_value, _of_dtype("full", dtype))
     return _filled_at(shape, fill_value, sharding)
 
 
@@ -180,6 +184,30 @@ def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=where)
 
 
+_ON_HOST = 1 << 16  # elements, up to which NumPy makes what is known where nothing is traced
+
+
+def made_on_host(size: int) -> bool:
+    """Whether NumPy makes an array of known values, in the time of an execution, and not a program.
+
+    Compiling the program would take 10 ms, for each shape.
+    """
+    return size <= _ON_HOST and not local.context.settings.no_execution
+
+
+@broadcast_in_dim_p.impl
+def _(x, **params):
+    shape, context = params["shape"], local.context
+    free = params["sharding"] is None and context.mesh is None
+    if free and isinstance(x, NUMBERS) and made_on_host(math.prod(shape)):
+        # Where there are guards of the values, they look at those of a program.
+        if all(size > 0 for size in shape) and np.isfinite(x):
+            aval = get_aval(x)
+            value = np.full(shape, dtypes.number_as(x, aval.dtype))
+            return array_from_numpy(value, aval.update(shape=shape), explicit=None)
+    return context.outermost.process(broadcast_in_dim_p, (x,), params, use_impl=False)
+
+
 def _is_typed(where: Any) -> bool:
     """Whether a sharding is one of types: over a mesh without devices, or of a sum over its axes."""
     if not isinstance(where, NamedSharding):
@@ -203,7 +231,19 @@ def beside(x: Any) -> Any:
     return None if getattr(getattr(x, "aval", None), "explicit", None) else where
 
 
-def _scalar(value: Any, dtype: Any) -> Any:
+def fitted(x: Any, dtype: Any) -> Any:
+    """A Python number to fill with: integers wrap around in the dtype, as NumPy's casts do."""
+    if type(x) is int and not isinstance(dtype, dtypes.ExtendedDType):
+        info = dtypes.iinfo(dtypes.int_())
+        if not info.min <= x <= info.max:
+            wrapped = np.asarray(x).astype(dtypes.int_() if dtype is None else dtype)[()]
+            return int(wrapped) if dtype is None else wrapped
+    elif type(x) is complex and getattr(dtype, "kind", "c") != "c":
+        return bool(x) if dtype == dtypes.bool_ else float(x)  # the TypeError of Python
+    return x
+
+
+def as_scalar(value: Any, dtype: Any) -> Any:
     """A scalar of this dtype: a NumPy one where the value is known."""
     if isinstance(value, Array) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(value, dtype)
@@ -257,7 +297,7 @@ def full_like(
         return dtype.full(ShapedArray(shape, dtype), fill_value)
     if dtype == dtypes.float0:  # NumPy's array: no device holds it
         return np.zeros(shape, dtype)
-    fill_value = _scalar(fill_value, dtype)
+    fill_value = as_scalar(fill_value, dtype)
     if weak and not isinstance(fill_value, Array):
         fill_value = fill_value.item()
     elif weak:

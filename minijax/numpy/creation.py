@@ -394,7 +394,6 @@ def _astype(x, dtype):
 # -- of one value -----------------------------------------------------------------------------
 
 
-@library(static=("shape", "value", "dtype"))
 def _filled(shape, value, dtype):
     return broadcast_to_shape(as_typed(np.asarray(value, dtype)[()]), shape)
 
@@ -509,7 +508,12 @@ def full(
     sizes = canonical_shape(shape)
     _check_sizes("full", sizes)
     found = as_dtype(dtype, "full")
-    out = _full(sizes, _fitted(fill_value, found), found)
+    fill_value = creation.fitted(fill_value, found)
+    if isinstance(fill_value, creation.NUMBERS) and not isinstance(found, dtypes.ExtendedDType):
+        scalar = fill_value if found is None else creation.as_scalar(fill_value, found)
+        out = broadcast_to_shape(scalar, sizes)
+    else:
+        out = _full(sizes, fill_value, found)
     if not (device is None or is_empty(device) or isinstance(out, Tracer)) and out.aval.weak_type:
         out = convert_element_type(out, out.dtype)
     return _constant_at(out, device, out_sharding, "full")
@@ -519,18 +523,6 @@ def full(
 def _full(shape, fill_value, dtype):
     x = to_array("full", fill_value)
     return broadcast_to(x if dtype is None else cast(x, dtype), shape)
-
-
-def _fitted(x: Any, dtype: Any) -> Any:
-    """A Python number to fill with: integers wrap around in the dtype, as NumPy's casts do."""
-    if type(x) is int and not isinstance(dtype, dtypes.ExtendedDType):
-        info = dtypes.iinfo(dtypes.int_())
-        if not info.min <= x <= info.max:
-            wrapped = np.asarray(x).astype(dtypes.int_() if dtype is None else dtype)[()]
-            return int(wrapped) if dtype is None else wrapped
-    elif type(x) is complex and getattr(dtype, "kind", "c") != "c":
-        return bool(x) if dtype == dtypes.bool_ else float(x)  # the TypeError of Python
-    return x
 
 
 def full_like(
@@ -569,7 +561,7 @@ def full_like(
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     if found == dtypes.float0:
         return np.zeros(sizes, found)
-    fill_value = _fitted(fill_value, found)
+    fill_value = creation.fitted(fill_value, found)
     out = _full_like(sizes, fill_value, found, weak)
     out = _constant_at(out, device, out_sharding, "reshard" if inherited else "full_like")
     return creation.varying_as(out, aval)

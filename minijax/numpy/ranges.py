@@ -43,7 +43,7 @@ __all__ = ["arange", "broadcast_in", "geomspace", "iota_range", "linspace", "log
 
 # -- arange -----------------------------------------------------------------------------------
 
-_ON_HOST = 1 << 16  # shorter ranges are made on the host when nothing is traced
+_INTEGERS = (int, np.integer)
 
 
 def arange(
@@ -69,9 +69,9 @@ def arange(
     >>> jnp.arange(2, 8, 2)
     Array([2, 4, 6], dtype=int32)
     """
-    if type(start) is int and 0 < start <= _ON_HOST and stop is step is dtype is device is None:
+    if type(start) is int and start > 0 and stop is step is dtype is device is out_sharding is None:
         context = local.context
-        if out_sharding is None and context.trace is eval_trace and context.mesh is None:
+        if context.trace is eval_trace and context.mesh is None and creation.made_on_host(start):
             return array_from_numpy(np.arange(start, dtype=dtypes.int_()), explicit=None)
     dtype = as_dtype(dtype, "arange")
     if is_dim(start) or is_dim(stop) or is_dim(step):
@@ -136,10 +136,11 @@ def _range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
     length = max(0, int(np.ceil(distance if step is None else distance / step)))
     if isinstance(distance, int) and isinstance(step, int):
         length = max(0, -(-distance // step))
-    eager = local.context.trace is eval_trace
-    if dtypes.issubdtype(dtype, np.integer) and eager and length <= _ON_HOST:
+    if local.context.trace is eval_trace and creation.made_on_host(length):
         first, by = start or 0, 1 if step is None else step
-        if isinstance(first, (int, np.integer)) and isinstance(by, (int, np.integer)):
+        whole = dtypes.issubdtype(dtype, np.integer)
+        whole = whole and isinstance(first, _INTEGERS) and isinstance(by, _INTEGERS)
+        if whole or start is step is None:
             last = int(first) + int(by) * length
             if abs(last) < 1 << 62:
                 made = np.arange(int(first), last, int(by)).astype(dtype)

@@ -131,6 +131,7 @@ def _in_child() -> None:
         gc.freeze()  # frames of the parent's other threads, and XLA's objects, are not to be collected
         _abandoned.append(dict(_clients))
         _clients.clear()
+        _defaults.clear()
         launches.abandon(check_not_forked)
         forget_keys()  # so that no compiled program is found
 

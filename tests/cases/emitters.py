@@ -4,13 +4,16 @@ Prints which programs differ, and how many were compared; then whether `tan`, wh
 differ, and whether it is the older way that a small program is compiled.
 """
 
+import functools
+
 import ml_dtypes
 import numpy as np
 
 import minijax
 import minijax.numpy as jnp
-from minijax import lax
+from minijax import lax, random
 from minijax.runtime.versions import OLDER_EMITTERS
+from minijax.scipy.special import betainc
 
 OLDER, NEWER = OLDER_EMITTERS, dict.fromkeys(OLDER_EMITTERS, True)
 DTYPES = ("bool", "int8", "uint32", "int64", "bfloat16", "float32", "float64")
@@ -23,6 +26,12 @@ BINARY = """
     add sub mul div rem pow max min nextafter eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor
     shift_left shift_right_logical shift_right_arithmetic
 """
+
+
+def _normalized(x):
+    return (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1)
+
+
 OTHERS = {
     "sum": lambda x: x.sum(0),
     "prod": lambda x: x.prod(1),
@@ -36,7 +45,12 @@ OTHERS = {
     "polynomial": lambda x: x * x * 3 + x * 2 - 1,
     "softmax": lambda x: minijax.nn.softmax(x.astype("float32")),
     "gelu": lambda x: minijax.nn.gelu(x.astype("float32")),
-    "normalized": lambda x: (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1),
+    "normalized": lambda x: _normalized(x),
+    "normalized five times": lambda x: functools.reduce(lambda x, _: _normalized(x), range(5), x),
+    "products": lambda x: functools.reduce(lambda x, _: x @ x.T / 64, range(6), x),
+    "normal": lambda x: x * random.normal(random.key(0), x.shape),
+    "gumbel": lambda x: x + random.gumbel(random.key(1), x.shape),
+    "betainc": lambda x: betainc(jnp.exp(x % 3), x % 5 + 1, jnp.exp(-(x % 7))),
     **{
         f"to {to}": lambda x, to=to: x.astype(to)
         for to in ("float32", "float64", "bfloat16", "int8", "uint32", "int64", "bool")

@@ -63,7 +63,7 @@ def test_the_same_bits():
     )
     assert ran.stdout.splitlines() == [
         "different: []",
-        "compared: 373",
+        "compared: 408",
         "tan differs: True",
         "the older is chosen: True",
     ], ran.stderr

@@ -11,7 +11,7 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 __all__ = ["hiding", "is_present", "named", "own_names", "shown", "user_stacklevel", "written_in"]
@@ -45,8 +45,8 @@ def named(fun: _F, name: str, module: str) -> _F:
     made.__kwdefaults__, made.__annotations__ = same.__kwdefaults__, same.__annotations__
     made.__qualname__, made.__module__, made.__doc__ = name, module, same.__doc__
     for key, value in vars(fun).items():
-        if isinstance(value, functools.partial) and fun in value.args:
-            value = type(value)(value.func, *[made if a is fun else a for a in value.args])
+        if getattr(value, "__self__", None) is fun:
+            value = MethodType(value.__func__, made)
         setattr(made, key, value)
     return made  # type: ignore[return-value]
 

@@ -34,10 +34,9 @@ def fun_name(fun: Callable, default: str = "<unnamed function>") -> str:
     return name
 
 
-class Stage(functools.partial):
-    """A method of a function that is compiled as a whole: one that is made of it has its own."""
-
-    __slots__ = ()
+# What `lower` and the like of functions that are compiled as a whole are bound to them from; a
+# function that is made of such a one does not have them.
+stage_methods: set[Callable] = set()
 
 
 def named_after(fun: Callable, wrapper: Any, name: str | None = None) -> Any:
@@ -49,7 +48,7 @@ def named_after(fun: Callable, wrapper: Any, name: str | None = None) -> Any:
         functools.update_wrapper(wrapper, fun, updated=())
         own = type(wrapper)
         for key, value in getattr(fun, "__dict__", {}).items():
-            if not hasattr(own, key) and type(value) is not Stage:
+            if not hasattr(own, key) and getattr(value, "__func__", None) not in stage_methods:
                 wrapper.__dict__[key] = value
         wrapper.__wrapped__ = fun
     if name is not None or not hasattr(fun, "__name__"):

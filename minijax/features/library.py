@@ -11,14 +11,14 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from types import CellType, FunctionType
+from types import CellType, FunctionType, MethodType
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arguments.calls import NonHashableStatic, non_hashable
-from minijax.arguments.functions import Stage, aval_of_argument
+from minijax.arguments.functions import aval_of_argument, stage_methods
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
@@ -103,8 +103,8 @@ def library(
     )  # fmt: skip
     wrapper = (None if static else _of_few(fun, cells)) or _of_any(*cells)
     functools.update_wrapper(wrapper, fun)
-    for stage in _STAGES:
-        setattr(wrapper, stage, Stage(_staged, stage, wrapper, static))
+    for name, method in _STAGES.items():
+        setattr(wrapper, name, MethodType(method, wrapper))
     return wrapper
 
 
@@ -114,7 +114,7 @@ def as_method(function: Callable, check: Callable[[ArrayImpl], None] | None = No
     `check` is called with the array, and may raise an error. For library functions that is once for
     each signature: calls that find their program do not check again. Other functions take longer.
     """
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = _cells(function)
     if check is not None:
         if "general" in cells:
             calls = cells["general"].cell_contents.with_check(check)
@@ -143,22 +143,30 @@ def _checked_first(function: Callable, check: Callable[[ArrayImpl], None]) -> Ca
     return checked
 
 
-_STAGES = ("clear_cache", "eval_shape", "lower", "trace")
-
-
-def _staged(stage: str, fun: Callable, static: Sequence[str], /, *args: Any, **kwargs: Any) -> Any:
+def _stage(name: str) -> Callable:
     """A method of the jitted function, for a library function."""
-    return getattr(as_jitted(fun, static), stage)(*args, **kwargs)
+
+    def method(self, /, *args, **kwargs):
+        return getattr(as_jitted(self), name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
 
 
-def as_jitted(fun: Callable, static: Sequence[str] | None = None) -> PjitFunction | None:
+_STAGES = {name: _stage(name) for name in ("clear_cache", "eval_shape", "lower", "trace")}
+stage_methods.update(_STAGES.values())
+
+
+def as_jitted(fun: Callable) -> PjitFunction | None:
     """`jit` of a library function, whose static parameters are known; None for another function."""
-    if static is None:
-        made = getattr(fun, "lower", None)
-        if type(made) is not Stage or made.args[1] is not fun:
-            return None
-        static = made.args[2]
-    return jit(fun, static_argnames=tuple(static))
+    made = getattr(fun, "lower", None)
+    if getattr(made, "__func__", None) is not _STAGES["lower"] or made.__self__ is not fun:
+        return None
+    return jit(fun, static_argnames=tuple(_cells(fun)["general"].cell_contents.static_names))
+
+
+def _cells(fun: Any) -> dict[str, CellType]:
+    return dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
 
 
 def _whole(fun: Callable, calls: _Calls) -> Callable:

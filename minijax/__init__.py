@@ -28,21 +28,12 @@ from minijax.core.caches import clear_caches
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
-from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.compile_time import ensure_compile_time_eval
-from minijax.features.custom_rules.closures import closure_convert, custom_gradient
 from minijax.features.custom_rules.custom_jvp import custom_jvp
-from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.features.effects.pending import effects_barrier
-from minijax.features.linear_transpose import linear_transpose
 from minijax.features.live_arrays import live_arrays
 from minijax.features.named_call import disable_jit, named_call
 from minijax.features.sharding.array_members import Shard
-from minijax.features.sharding.assembling import (
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
 from minijax.features.sharding.explicit import reshard
 from minijax.features.sharding.transfer import (
     block_until_ready,
@@ -52,10 +43,7 @@ from minijax.features.sharding.transfer import (
 )
 from minijax.features.slots import slots as _slots
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
-from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
-from minijax.lax.pmap import pmap
-from minijax.lax.shard_map import shard_map
-from minijax.lax.smap import smap
+from minijax.late_names import late_names as _late_names
 from minijax.namespace import is_present as _is_present
 from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
@@ -75,7 +63,6 @@ from minijax.runtime.platforms import (
     process_index,
     process_indices,
 )
-from minijax.tracebacks import ended_at_user as _ended_at_user
 from minijax.tracebacks import public as _public
 from minijax.transforms.grad import (
     grad,
@@ -158,18 +145,28 @@ __all__ = [
     "typing", "value_and_grad", "version", "vjp", "vmap",
 ]  # fmt: skip
 
-_LIBRARIES = frozenset(
-    ("ad", "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
-     "errors", "experimental", "export", "extend", "ffi", "flatten_util", "interpreters", "lax", "memory", "ops", "ref", "sharding", "stages",
-     "test_util", "typing",
-     "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
+_LIBRARIES = (
+    "ad", "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack",
+    "dtypes", "errors", "experimental", "export", "extend", "ffi", "flatten_util", "image", "interpreters", "lax",
+    "memory", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "test_util", "typing",
 )  # fmt: skip
-_FUNCTIONS = {
-    "fwd_and_bwd": "minijax.features.fwd_and_bwd",
-    "print_environment_info": "minijax.environment",
-    "pure_callback": "minijax.lax.callbacks",
-    "strict": "minijax.explain.strictness",
-    **dict.fromkeys(("host_count", "host_id", "host_ids"), "minijax.environment"),
+_LATE = {
+    "minijax.environment": "host_count host_id host_ids print_environment_info",
+    "minijax.explain.strictness": "strict",
+    "minijax.features.checkpoint.policies": "checkpoint_policies",
+    "minijax.features.custom_rules.closures": "closure_convert custom_gradient",
+    "minijax.features.custom_rules.custom_vjp": "custom_vjp",
+    "minijax.features.fwd_and_bwd": "fwd_and_bwd",
+    "minijax.features.linear_transpose": "linear_transpose",
+    "minijax.features.sharding.assembling": (
+        "make_array_from_callback make_array_from_process_local_data "
+        "make_array_from_single_device_arrays"
+    ),
+    "minijax.jacobians": "hessian jacfwd jacobian jacrev",
+    "minijax.lax.callbacks": "pure_callback",
+    "minijax.lax.pmap": "pmap",
+    "minijax.lax.shard_map": "shard_map",
+    "minijax.lax.smap": "smap",
 }
 
 
@@ -208,17 +205,23 @@ if TYPE_CHECKING:
     )
     from minijax.environment import host_count, host_id, host_ids, print_environment_info
     from minijax.explain.strictness import strict
+    from minijax.features.checkpoint.policies import checkpoint_policies
+    from minijax.features.custom_rules.closures import closure_convert, custom_gradient
+    from minijax.features.custom_rules.custom_vjp import custom_vjp
     from minijax.features.fwd_and_bwd import fwd_and_bwd
+    from minijax.features.linear_transpose import linear_transpose
+    from minijax.features.sharding.assembling import (
+        make_array_from_callback,
+        make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )
+    from minijax.jacobians import hessian, jacfwd, jacobian, jacrev
     from minijax.lax.callbacks import pure_callback
+    from minijax.lax.pmap import pmap
+    from minijax.lax.shard_map import shard_map
+    from minijax.lax.smap import smap
 else:
-
-    def __getattr__(name):
-        if name in _LIBRARIES:
-            return _importlib.import_module(f"minijax.{name}")
-        if name in _FUNCTIONS:
-            value = getattr(_importlib.import_module(_FUNCTIONS[name]), name)
-            return _ended_at_user(value, __name__)
-        return _importlib.import_module("minijax.deprecated").moved("minijax", name)
+    __getattr__ = _late_names(__name__, _LATE, _LIBRARIES)
 
 
 __dir__ = _public(__name__)

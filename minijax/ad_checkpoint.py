@@ -3,13 +3,13 @@
 from typing import Any
 
 from minijax.deprecated import moved
-from minijax.features.checkpoint.policies import (
+from minijax.features.checkpoint.decisions import (
     Offloadable,
     Recompute,
     Saveable,
     checkpoint_name,
-    checkpoint_policies,
 )
+from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.checkpoint.saved_residuals import print_saved_residuals
 from minijax.namespace import shown
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "minijax"
 
 GROUND = {
-    "accepted_options", "collector", "config", "deprecated", "dtypes", "errors", "installation", "monitoring", "namespace",
+    "accepted_options", "collector", "config", "deprecated", "dtypes", "errors", "installation", "late_names", "monitoring", "namespace",
     "tracebacks", "tree", "tree_util", "version",
 }  # fmt: skip
 LAYERS = {

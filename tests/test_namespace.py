@@ -183,3 +183,27 @@ def test_public_objects_are_pickled_by_name(name):
     assert pickle.loads(pickle.dumps(found)) is copy.deepcopy(found) is found
     own = minijax.numpy.frompyfunc(divmod, 2, 2)  # which is none of a module's
     assert copy.copy(own) is not own
+
+
+_LATE = """
+import pickle, sys
+import minijax, minijax.numpy as jnp
+late = [name for name in sys.modules if name.startswith("minijax.") and name.split(".")[-1] in
+        ("convolution", "jacobians", "pmap", "sets", "signal", "shard_map", "special", "statistics")]
+assert not late, late
+for module in (minijax, jnp, minijax.lax):
+    absent = [name for name in module.__all__ if name not in vars(module)]
+    assert absent
+    for name in absent:
+        found = getattr(module, name)
+        assert found is getattr(module, name), name
+        if type(found).__name__ == "function":
+            assert found.__name__ == name
+            assert pickle.loads(pickle.dumps(found)) is found, name
+from minijax.numpy import *
+assert unique is jnp.unique
+"""
+
+
+def test_names_that_are_imported_late():
+    subprocess.run([sys.executable, "-c", _LATE], check=True)

@@ -3,19 +3,19 @@
 Its modules are loaded when first asked for.
 """
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minijax.tracebacks import ended_at_user, public
+from minijax.late_names import late_names
+from minijax.tracebacks import public
 
 __all__ = ["EArray", "compilation_cache", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 
-_MODULES = frozenset(("checkify", "compilation_cache", "hijax", "layout", "shard_map"))
-_NAMES = {
-    "EArray": "minijax.experimental.earray",
-    "cur_qdd": "minijax.features.hijax.qdd",
-    "io_callback": "minijax.lax.callbacks",
-    "primal_tangent_dtype": "minijax.features.extended_dtypes",
+_MODULES = ("checkify", "compilation_cache", "hijax", "layout", "shard_map")
+_LATE = {
+    "minijax.experimental.earray": "EArray",
+    "minijax.features.extended_dtypes": "primal_tangent_dtype",
+    "minijax.features.hijax.qdd": "cur_qdd",
+    "minijax.lax.callbacks": "io_callback",
 }
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from minijax.features.hijax.qdd import cur_qdd
     from minijax.lax.callbacks import io_callback
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name in _MODULES:
-            return _import_module(f"minijax.experimental.{name}")
-        if name in _NAMES:
-            return ended_at_user(getattr(_import_module(_NAMES[name]), name), __name__)
-        raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
+    __getattr__ = late_names(__name__, _LATE, _MODULES)
 
 
 __dir__ = public(__name__)

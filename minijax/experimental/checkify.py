@@ -22,7 +22,7 @@ from minijax.core.avals import abstract, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import RuleColumn
 from minijax.core.trace import Tracer, eval_trace
-from minijax.features.checkpoint.policies import name_p
+from minijax.features.checkpoint.decisions import name_p
 from minijax.features.queries import is_ref
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.checks import JaxRuntimeError, check_p, failures, pass_on_elements

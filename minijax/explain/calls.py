@@ -8,7 +8,7 @@ type of the first result). `{args[1:]}` is the tuple of all operands but the fir
 
 from minijax import lax
 from minijax.explain.progressing import begin_p
-from minijax.features.checkpoint.policies import name_p
+from minijax.features.checkpoint.decisions import name_p
 from minijax.features.custom_rules.custom_vjp import custom_lin_p
 from minijax.features.hijax.primitives import linearized_p
 from minijax.features.sharding.memory_layouts import layout_constraint_p
@@ -33,7 +33,7 @@ from minijax.lax.linalg.hermitian import eigh_p
 from minijax.lax.linalg.orthogonal import geqp3_p, geqrf_p
 from minijax.lax.parallel import psum_invariant_p
 from minijax.lax.prng import random_clone_p, random_unwrap_p, random_wrap_p
-from minijax.lax.ragged_dot import scaled_dot_p
+from minijax.lax.ragged import scaled_dot_p
 from minijax.lax.random_gamma import random_gamma_p
 from minijax.lax.reductions import greatest, least
 from minijax.lax.refs import empty2_p

@@ -2,9 +2,7 @@
 first asked for.
 """
 
-from importlib import import_module as _import_module
-from typing import Any
-
+from minijax.late_names import late_names
 from minijax.namespace import shown
 
 __all__ = [
@@ -12,18 +10,8 @@ __all__ = [
     "xla",
 ]  # fmt: skip
 
-_MODULES = frozenset(
-    (
-        "backend", "core", "ifrt_programs", "linear_util", "lowering", "mlir", "pallas", "random",
-        "sharding", "source_info_util", "xla",
-    )
-)  # fmt: skip
+_MODULES = (*__all__, "ifrt_programs", "pallas")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return _import_module(f"minijax.extend.{name}")
-    raise AttributeError(f"module 'minijax.extend' has no attribute {name!r}")
-
-
+__getattr__ = late_names(__name__, submodules=_MODULES)
 __dir__ = shown(__name__)

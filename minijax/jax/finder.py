@@ -21,6 +21,7 @@ from typing import Any
 import minijax
 from minijax.deprecated import why_removed
 from minijax.jax import children, logs, modules, names
+from minijax.late_names import when_found
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
@@ -197,13 +198,17 @@ def claim(fullname: str, module: types.ModuleType) -> None:
 
     Their texts and pickles then name upstream's module. What two modules show is of the first.
     """
-    for name in getattr(module, "__all__", ()):
-        value = vars(module).get(name)
+
+    def tell(name: str, value: Any) -> None:
         home = getattr(value, "__module__", None)
         if isinstance(home, str) and home.partition(".")[0] == "minijax":
             if getattr(value, "__name__", None) == name:
                 with contextlib.suppress(AttributeError, TypeError):  # of a class written in C
                     value.__module__ = fullname
+
+    for name in getattr(module, "__all__", ()):
+        tell(name, vars(module).get(name))
+    when_found[module.__spec__.name] = tell
 
 
 class Unloaded(types.ModuleType):

@@ -93,7 +93,7 @@ _LIBRARIES: dict[str, tuple[str, str]] = {
 # The other modules: the modules of minijax, in order. Those without any are there to be imported, by
 # suites that do so at their head; none of their names is.
 _MODULES: dict[str, str] = {
-    "ad_checkpoint": "ad_checkpoint features.checkpoint.checkpoint features.checkpoint.policies features.checkpoint.saved_residuals",
+    "ad_checkpoint": "ad_checkpoint features.checkpoint.checkpoint features.checkpoint.decisions features.checkpoint.policies features.checkpoint.saved_residuals",
     "ad_util": "interpreters.ad transforms.tangents features.custom_rules.common",
     "abstract_arrays": "core.avals core",
     "api": "minijax transforms.grad transforms.jit features.sharding.transfer",
@@ -160,7 +160,7 @@ _MODULES: dict[str, str] = {
     "lax_reference":
         "jax.testing.reference jax.testing.reference_shapes jax.testing.reference_windows",
     "jaxpr_util": "jax.private.equations",
-    "lax.scaled_dot": "lax.ragged_dot",
+    "lax.scaled_dot": "lax.ragged",
     "layout": "experimental.layout",
     "lazy_loader": "jax.private.loading",
     "lib": "runtime.versions",

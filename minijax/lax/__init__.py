@@ -1,18 +1,17 @@
 """`minijax.lax`: the primitives, a file per family, and the functions on them.
 
 The names are upstream's. Each function is a thin check before its primitive, which stands in the same
-file with all of its rules; `minijax.numpy` is written with these. What few programs use (`linalg`) is
-imported when it is first asked for.
+file with all of its rules; `minijax.numpy` is written with these. What few programs use (`linalg`,
+convolutions) is imported when it is first asked for.
 """
 
-import importlib as _importlib
 from typing import TYPE_CHECKING
 
-from minijax.deprecated import moved as _moved
 from minijax.features.sharding.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.features.sharding.transfer import (
     device_put_p,
 )
+from minijax.late_names import late_names
 from minijax.lax.arithmetic import (
     AccuracyMode,
     RoundingMethod,
@@ -66,18 +65,6 @@ from minijax.lax.arithmetic import (
     square_p,
     sub,
     sub_p,
-)
-from minijax.lax.collective_movement import (
-    all_gather,
-    all_gather_p,
-    all_to_all,
-    all_to_all_p,
-    pbroadcast,
-    ppermute,
-    ppermute_p,
-    pshuffle,
-    psum_scatter,
-    pswapaxes,
 )
 from minijax.lax.compare import (
     and_p,
@@ -139,16 +126,6 @@ from minijax.lax.control_flow import (
     while_loop,
     while_p,
 )
-from minijax.lax.conv_numbers import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
-    conv_dimension_numbers,
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
-    conv_transpose_shape_tuple,
-    padtype_to_pads,
-)
 from minijax.lax.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -162,15 +139,6 @@ from minijax.lax.convert import (
     stage_p,
     stop_gradient,
     stop_gradient_p,
-)
-from minijax.lax.convolution import (
-    conv,
-    conv_general_dilated,
-    conv_general_dilated_local,
-    conv_general_dilated_p,
-    conv_general_dilated_patches,
-    conv_transpose,
-    conv_with_general_padding,
 )
 from minijax.lax.creation import (
     broadcasted_iota,
@@ -272,12 +240,6 @@ from minijax.lax.prng import (
     random_seed_p,
     random_split_p,
 )
-from minijax.lax.ragged_dot import (
-    RaggedDotDimensionNumbers,
-    ragged_dot,
-    ragged_dot_general,
-    scaled_dot,
-)
 from minijax.lax.reductions import (
     argmax,
     argmax_p,
@@ -297,13 +259,6 @@ from minijax.lax.reductions import (
     reduce_sum_p,
     reduce_xor,
     reduce_xor_p,
-)
-from minijax.lax.rng_bits import (
-    RandomAlgorithm,
-    rng_bit_generator,
-    rng_bit_generator_p,
-    rng_uniform,
-    rng_uniform_p,
 )
 from minijax.lax.shapes import (
     broadcast,
@@ -343,38 +298,6 @@ from minijax.lax.sorting import (
     sort_p,
     top_k,
     top_k_p,
-)
-from minijax.lax.special import (
-    bessel_i0e,
-    bessel_i0e_p,
-    bessel_i1e,
-    bessel_i1e_p,
-    betainc,
-    digamma,
-    digamma_p,
-    erf,
-    erf_inv,
-    erf_inv_p,
-    erf_p,
-    erfc,
-    erfc_p,
-    igamma,
-    igamma_grad_a,
-    igamma_grad_a_p,
-    igamma_p,
-    igammac,
-    igammac_p,
-    lgamma,
-    lgamma_p,
-    polygamma,
-    polygamma_p,
-    random_gamma_grad,
-    regularized_incomplete_beta_p,
-    zeta,
-    zeta_p,
-)
-from minijax.lax.threefry import (
-    threefry2x32_p,
 )
 from minijax.lax.transcendental import (
     acos,
@@ -418,26 +341,10 @@ from minijax.lax.transcendental import (
     tanh,
     tanh_p,
 )
-from minijax.lax.variadic import (
-    reduce,
-    reduce_p,
-)
-from minijax.lax.window_choice import (
-    select_and_gather_add_p,
-    select_and_scatter_add_p,
-    select_and_scatter_p,
-)
 from minijax.lax.window_rules import (
     reduce_window_shape_tuple,
 )
-from minijax.lax.windows import (
-    reduce_window,
-    reduce_window_max_p,
-    reduce_window_min_p,
-    reduce_window_p,
-    reduce_window_sum_p,
-)
-from minijax.tracebacks import ended_at_user, public
+from minijax.tracebacks import public
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset",
@@ -500,22 +407,78 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LATER = {
-    **dict.fromkeys(("composite", "composite_p"), "minijax.lax.composites"),
-    **dict.fromkeys(
-        ("after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p"),
-        "minijax.lax.ordering",
+_LATE = {
+    "minijax.lax.collective_movement": (
+        "all_gather all_gather_p all_to_all all_to_all_p pbroadcast ppermute ppermute_p pshuffle "
+        "psum_scatter pswapaxes"
     ),
-    **dict.fromkeys(
-        ("precv", "psend", "ragged_all_to_all", "ragged_all_to_all_p"),
-        "minijax.lax.ragged_exchange",
+    "minijax.lax.composites": "composite composite_p",
+    "minijax.lax.conv_numbers": (
+        "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers "
+        "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
+        "conv_transpose_shape_tuple padtype_to_pads"
+    ),
+    "minijax.lax.convolution": (
+        "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_p "
+        "conv_general_dilated_patches conv_transpose conv_with_general_padding"
+    ),
+    "minijax.lax.ordering": "after_all after_all_p create_token create_token_p dce_sink dce_sink_p",
+    "minijax.lax.ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
+    "minijax.lax.ragged_exchange": "precv psend ragged_all_to_all ragged_all_to_all_p",
+    "minijax.lax.rng_bits": (
+        "RandomAlgorithm rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
+    ),
+    "minijax.lax.special": (
+        "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p betainc digamma digamma_p erf erf_inv "
+        "erf_inv_p erf_p erfc erfc_p igamma igamma_grad_a igamma_grad_a_p igamma_p igammac "
+        "igammac_p lgamma lgamma_p polygamma polygamma_p random_gamma_grad "
+        "regularized_incomplete_beta_p zeta zeta_p"
+    ),
+    "minijax.lax.threefry": "threefry2x32_p",
+    "minijax.lax.variadic": "reduce reduce_p",
+    "minijax.lax.window_choice": (
+        "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p"
+    ),
+    "minijax.lax.windows": (
+        "reduce_window reduce_window_max_p reduce_window_min_p reduce_window_p reduce_window_sum_p"
     ),
 }
 
 
 if TYPE_CHECKING:
     from minijax.lax import linalg
+    from minijax.lax.collective_movement import (
+        all_gather,
+        all_gather_p,
+        all_to_all,
+        all_to_all_p,
+        pbroadcast,
+        ppermute,
+        ppermute_p,
+        pshuffle,
+        psum_scatter,
+        pswapaxes,
+    )
     from minijax.lax.composites import composite, composite_p
+    from minijax.lax.conv_numbers import (
+        ConvDimensionNumbers,
+        ConvGeneralDilatedDimensionNumbers,
+        conv_dimension_numbers,
+        conv_general_permutations,
+        conv_general_shape_tuple,
+        conv_shape_tuple,
+        conv_transpose_shape_tuple,
+        padtype_to_pads,
+    )
+    from minijax.lax.convolution import (
+        conv,
+        conv_general_dilated,
+        conv_general_dilated_local,
+        conv_general_dilated_p,
+        conv_general_dilated_patches,
+        conv_transpose,
+        conv_with_general_padding,
+    )
     from minijax.lax.ordering import (
         after_all,
         after_all_p,
@@ -524,17 +487,70 @@ if TYPE_CHECKING:
         dce_sink,
         dce_sink_p,
     )  # fmt: skip
+    from minijax.lax.ragged import (
+        RaggedDotDimensionNumbers,
+        ragged_dot,
+        ragged_dot_general,
+        scaled_dot,
+    )
     from minijax.lax.ragged_exchange import precv, psend, ragged_all_to_all, ragged_all_to_all_p
+    from minijax.lax.rng_bits import (
+        RandomAlgorithm,
+        rng_bit_generator,
+        rng_bit_generator_p,
+        rng_uniform,
+        rng_uniform_p,
+    )
+    from minijax.lax.special import (
+        bessel_i0e,
+        bessel_i0e_p,
+        bessel_i1e,
+        bessel_i1e_p,
+        betainc,
+        digamma,
+        digamma_p,
+        erf,
+        erf_inv,
+        erf_inv_p,
+        erf_p,
+        erfc,
+        erfc_p,
+        igamma,
+        igamma_grad_a,
+        igamma_grad_a_p,
+        igamma_p,
+        igammac,
+        igammac_p,
+        lgamma,
+        lgamma_p,
+        polygamma,
+        polygamma_p,
+        random_gamma_grad,
+        regularized_incomplete_beta_p,
+        zeta,
+        zeta_p,
+    )
+    from minijax.lax.threefry import (
+        threefry2x32_p,
+    )
+    from minijax.lax.variadic import (
+        reduce,
+        reduce_p,
+    )
+    from minijax.lax.window_choice import (
+        select_and_gather_add_p,
+        select_and_scatter_add_p,
+        select_and_scatter_p,
+    )
+    from minijax.lax.windows import (
+        reduce_window,
+        reduce_window_max_p,
+        reduce_window_min_p,
+        reduce_window_p,
+        reduce_window_sum_p,
+    )
 else:
-
-    def __getattr__(name):
-        if name == "linalg":
-            return _importlib.import_module("minijax.lax.linalg")
-        if name in _LATER:
-            value = getattr(_importlib.import_module(_LATER[name]), name)
-            globals()[name] = value = ended_at_user(value, __name__)
-            return value
-        return _moved(__name__, name)
+    __getattr__ = late_names(__name__, _LATE, ["linalg"])
 
 
 __dir__ = public(__name__)

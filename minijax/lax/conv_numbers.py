@@ -7,8 +7,8 @@ from enum import Enum
 from operator import index
 from typing import Any, NamedTuple
 
-from minijax.arguments.functions import check_at_most
 from minijax.features.queries import is_dim, max_dim
+from minijax.lax.window_rules import dilated, window_count
 
 __all__ = [
     "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",
@@ -161,19 +161,6 @@ def transpose_dimension_numbers(ndim: int) -> tuple[str, str, str]:
 
 
 # -- sizes and padding ----------------------------------------------------------------------------
-
-
-def dilated(size: int, dilation: int) -> int:
-    """The size of an axis with `dilation - 1` holes between its elements."""
-    out = 0 if size == 0 else (size - 1) * dilation + 1
-    if not is_dim(out):
-        check_at_most("the size of a dilated axis", out, 2**63 - 1)
-    return out
-
-
-def window_count(size: int, window: int, stride: int) -> int:
-    """Return how many windows fit."""
-    return max_dim((size - window) // stride + 1, 0)
 
 
 def as_size(size: Any) -> Any:

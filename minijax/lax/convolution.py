@@ -13,7 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.features.checkpoint.policies import batched_product
+from minijax.features.checkpoint.decisions import batched_product
 from minijax.features.sharding.layouts import layout
 from minijax.features.sharding.sharding_rules import ambiguous, cotangent_sharding, parts_of
 from minijax.features.sharding.types import explicit_of
@@ -25,7 +25,6 @@ from minijax.lax.conv_numbers import (
     as_size,
     conv_dimension_numbers,
     conv_shape_tuple,
-    dilated,
     padtype_to_pads,
     transpose_dimension_numbers,
     transpose_padding,
@@ -35,7 +34,7 @@ from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, PrecisionLike, canonical_precision, precision_config
 from minijax.lax.rules import linear_in
 from minijax.lax.shapes import items_of, reshape_p, reshaped, rev_p
-from minijax.lax.window_rules import depends, lower_padding
+from minijax.lax.window_rules import depends, dilated, lower_padding
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of

@@ -14,7 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.errors import ShardingTypeError
-from minijax.features.checkpoint.policies import batched_product
+from minijax.features.checkpoint.decisions import batched_product
 from minijax.features.sharding.layouts import layout
 from minijax.features.sharding.sharding_rules import (
     ambiguous,

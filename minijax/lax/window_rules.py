@@ -9,14 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.arguments.functions import check_at_most
 from minijax.core.avals import ShapedArray
-from minijax.features.queries import is_dim
-from minijax.lax.conv_numbers import dilated, window_count
+from minijax.features.queries import is_dim, max_dim
 from minijax.lax.slicing import lower_pad
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import all_to_front
 
 __all__ = ["reduce_window_shape_tuple"]
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The size of an axis with `dilation - 1` holes between its elements."""
+    out = 0 if size == 0 else (size - 1) * dilation + 1
+    if not is_dim(out):
+        check_at_most("the size of a dilated axis", out, 2**63 - 1)
+    return out
+
+
+def window_count(size: int, window: int, stride: int) -> int:
+    """Return how many windows fit."""
+    return max_dim((size - window) // stride + 1, 0)
 
 
 def reduce_window_shape_tuple(

@@ -23,7 +23,7 @@ from minijax.lax.arithmetic import add, add_p, max_p, min_p
 from minijax.lax.arithmetic import max as max_of
 from minijax.lax.arithmetic import min as min_of
 from minijax.lax.compare import ge_p, le_p
-from minijax.lax.conv_numbers import dilated, padtype_to_pads
+from minijax.lax.conv_numbers import padtype_to_pads
 from minijax.lax.reductions import combine_by, greatest, least, zero
 from minijax.lax.rules import NUMBER, check_dtype, linear_in
 from minijax.lax.slicing import pad_p, slice_p
@@ -39,6 +39,7 @@ from minijax.lax.variadic import (
 from minijax.lax.window_choice import select_and_gather_add_p
 from minijax.lax.window_rules import (
     batch_windows,
+    dilated,
     lower_window,
     reduce_window_shape_tuple,
     window_shape,

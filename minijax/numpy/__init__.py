@@ -1,23 +1,21 @@
 """`minijax.numpy`: NumPy's functions on the arrays of minijax.
 
-Importing it gives `Array` its operators and methods. What few programs use (`linalg`, `fft`,
-fits of polynomials) is imported when it is first asked for.
+Importing it gives `Array` its operators and methods. What few programs use, or use late (`linalg`,
+`fft`, sets, polynomials), is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as _np
 
 from minijax.core.array import Array as ndarray
-from minijax.deprecated import moved as _moved
 from minijax.dtypes import finfo, iinfo, isdtype, promote_types, result_type
+from minijax.late_names import late_names
 from minijax.namespace import own_names
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
-from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
 from minijax.numpy.creation import (
     array,
     asarray,
@@ -61,7 +59,7 @@ from minijax.numpy.division import (
     remainder,
     true_divide,
 )
-from minijax.numpy.einsum import einsum, einsum_path
+from minijax.numpy.einsum import einsum
 from minijax.numpy.float_parts import (
     copysign,
     fmax,
@@ -75,25 +73,6 @@ from minijax.numpy.float_parts import (
     signbit,
     spacing,
 )
-from minijax.numpy.grids import (
-    c_,
-    index_exp,
-    indices,
-    ix_,
-    meshgrid,
-    mgrid,
-    ogrid,
-    r_,
-    s_,
-)
-from minijax.numpy.histograms import (
-    bincount,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
-)
-from minijax.numpy.insert_delete import delete, fill_diagonal, insert, place
 from minijax.numpy.joining import (
     append,
     array_split,
@@ -158,28 +137,6 @@ from minijax.numpy.logic import (
     logical_not,
     not_equal,
     right_shift,
-)
-from minijax.numpy.nan_reductions import (
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from minijax.numpy.padding import pad
-from minijax.numpy.polynomials import (
-    polyadd,
-    polyder,
-    polydiv,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
-    trim_zeros,
 )
 from minijax.numpy.printing import (
     array_repr,
@@ -283,18 +240,6 @@ from minijax.numpy.searching import (
     select,
     where,
 )
-from minijax.numpy.sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
 from minijax.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -323,22 +268,6 @@ from minijax.numpy.shapes import (
     tile,
     transpose,
 )
-from minijax.numpy.signal import (
-    bartlett,
-    blackman,
-    convolve,
-    correlate,
-    diff,
-    ediff1d,
-    gradient,
-    hamming,
-    hanning,
-    i0,
-    interp,
-    kaiser,
-    trapezoid,
-    unwrap,
-)
 from minijax.numpy.sorting import (
     argpartition,
     argsort,
@@ -348,17 +277,6 @@ from minijax.numpy.sorting import (
     searchsorted,
     sort,
     sort_complex,
-)
-from minijax.numpy.statistics import (
-    average,
-    corrcoef,
-    cov,
-    median,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-    percentile,
-    quantile,
 )
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.numpy.triangles import (
@@ -450,7 +368,7 @@ from minijax.numpy.ufuncs import (
     trunc,
 )
 from minijax.numpy.vectorizing import apply_along_axis, apply_over_axes, vectorize
-from minijax.tracebacks import ended_at_user, public
+from minijax.tracebacks import public
 
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin",
@@ -519,28 +437,120 @@ e, euler_gamma, inf, nan, newaxis, pi = (
     _np.e, _np.euler_gamma, _np.inf, _np.nan, _np.newaxis, _np.pi,
 )  # fmt: skip
 
-_LAZY = {
-    "fft": "minijax.numpy.fft",
-    "linalg": "minijax.numpy.linalg",
-    "poly": "minijax.numpy.polynomial_fits",
-    "polyfit": "minijax.numpy.polynomial_fits",
-    "roots": "minijax.numpy.polynomial_fits",
+_LATE = {
+    "minijax.numpy.bits": "packbits ravel_multi_index unpackbits unravel_index",
+    "minijax.numpy.einsum_paths": "einsum_path",
+    "minijax.numpy.grids": "c_ index_exp indices ix_ meshgrid mgrid ogrid r_ s_",
+    "minijax.numpy.histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "minijax.numpy.insert_delete": "delete fill_diagonal insert place",
+    "minijax.numpy.nan_reductions": (
+        "nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar"
+    ),
+    "minijax.numpy.padding": "pad",
+    "minijax.numpy.polynomial_fits": "poly polyfit roots",
+    "minijax.numpy.polynomials": (
+        "polyadd polyder polydiv polyint polymul polysub polyval trim_zeros"
+    ),
+    "minijax.numpy.sets": (
+        "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+        "unique_inverse unique_values"
+    ),
+    "minijax.numpy.signal": (
+        "bartlett blackman convolve correlate diff ediff1d gradient hamming hanning i0 interp "
+        "kaiser trapezoid unwrap"
+    ),
+    "minijax.numpy.statistics": (
+        "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile"
+    ),
 }
-
 
 if TYPE_CHECKING:
     from minijax.numpy import fft, linalg
+    from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
+    from minijax.numpy.einsum_paths import einsum_path
+    from minijax.numpy.grids import (
+        c_,
+        index_exp,
+        indices,
+        ix_,
+        meshgrid,
+        mgrid,
+        ogrid,
+        r_,
+        s_,
+    )
+    from minijax.numpy.histograms import (
+        bincount,
+        histogram,
+        histogram2d,
+        histogram_bin_edges,
+        histogramdd,
+    )
+    from minijax.numpy.insert_delete import delete, fill_diagonal, insert, place
+    from minijax.numpy.nan_reductions import (
+        nanargmax,
+        nanargmin,
+        nanmax,
+        nanmean,
+        nanmin,
+        nanprod,
+        nanstd,
+        nansum,
+        nanvar,
+    )
+    from minijax.numpy.padding import pad
     from minijax.numpy.polynomial_fits import poly, polyfit, roots
+    from minijax.numpy.polynomials import (
+        polyadd,
+        polyder,
+        polydiv,
+        polyint,
+        polymul,
+        polysub,
+        polyval,
+        trim_zeros,
+    )
+    from minijax.numpy.sets import (
+        intersect1d,
+        isin,
+        setdiff1d,
+        setxor1d,
+        union1d,
+        unique,
+        unique_all,
+        unique_counts,
+        unique_inverse,
+        unique_values,
+    )
+    from minijax.numpy.signal import (
+        bartlett,
+        blackman,
+        convolve,
+        correlate,
+        diff,
+        ediff1d,
+        gradient,
+        hamming,
+        hanning,
+        i0,
+        interp,
+        kaiser,
+        trapezoid,
+        unwrap,
+    )
+    from minijax.numpy.statistics import (
+        average,
+        corrcoef,
+        cov,
+        median,
+        nanmedian,
+        nanpercentile,
+        nanquantile,
+        percentile,
+        quantile,
+    )
 else:
-
-    def __getattr__(name: str) -> Any:
-        place = _LAZY.get(name)
-        if place is None:
-            return _moved(__name__, name)
-        module = importlib.import_module(place)
-        found = module if place.endswith("." + name) else getattr(module, name)
-        globals()[name] = found = ended_at_user(found, __name__)
-        return found
+    __getattr__ = late_names(__name__, _LATE, ("fft", "linalg"))
 
 
 own_names(__name__)

@@ -1,5 +1,5 @@
 """Orders in which `einsum` contracts its operands: the strategies that the documentation of
-opt_einsum describes, under its names, and the table that `einsum_path` prints.
+opt_einsum describes, under its names.
 
 Each strategy takes the labels of the operands and of the result as frozen sets, and the size of
 each label. It returns pairs of operands by number, where every result gets the next free number.
@@ -12,12 +12,11 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 from minijax.features.queries import is_dim
 
-__all__ = ["UNKNOWN_SIZE", "PathInfo", "contraction_path"]
+__all__ = ["UNKNOWN_SIZE", "contraction_path"]
 
 UNKNOWN_SIZE = 32  # by which operations are counted where a size depends on variables
 
@@ -62,13 +61,13 @@ def _positions(pairs: Iterable[_Pair]) -> list[_Pair]:
     return path
 
 
-def _size(labels: Iterable[str], sizes: Mapping[str, int]) -> int:
+def size_of(labels: Iterable[str], sizes: Mapping[str, int]) -> int:
     return math.prod([sizes[label] for label in labels])
 
 
-def _operations(labels: Iterable[str], sums: bool, terms: int, sizes: Mapping[str, int]) -> int:
+def operations(labels: Iterable[str], sums: bool, terms: int, sizes: Mapping[str, int]) -> int:
     """Number of multiplications and additions of a product over `labels`."""
-    return _size(labels, sizes) * (max(1, terms - 1) + sums)
+    return size_of(labels, sizes) * (max(1, terms - 1) + sums)
 
 
 class _Products:
@@ -88,7 +87,7 @@ class _Products:
         if known is None:
             others = [self.operands[i] for i in remaining - {one, two}]
             either, needed = left | right, self.output.union(*others)
-            cost = _operations(either, not left & right <= needed, 2, self.sizes)
+            cost = operations(either, not left & right <= needed, 2, self.sizes)
             known = self._known[left, right] = (either & needed, cost)
         return known
 
@@ -155,7 +154,7 @@ def _branch(width: int | None, inputs, output, sizes):
             if with_common_labels == one.isdisjoint(two):
                 continue
             kept, operations = products.of(*pair, remaining)
-            size = _size(kept, sizes)
+            size = size_of(kept, sizes)
             cost, most = total + operations, max(largest, size)
             if (cost, most) >= best[:2]:
                 continue
@@ -164,7 +163,7 @@ def _branch(width: int | None, inputs, output, sizes):
                 least_at[len(operands)] = cost
             elif cost > 4 * least:
                 continue
-            growth = size - _size(one, sizes) - _size(two, sizes)
+            growth = size - size_of(one, sizes) - size_of(two, sizes)
             found.append(_Candidate(growth, operations, cost, most, pair, kept))
         return sorted(found, key=lambda candidate: candidate[:-1])
 
@@ -205,11 +204,11 @@ def _greedy(inputs, output, sizes):
         numbers[labels] = number if earlier is None else multiply(earlier, number)
 
     def candidate(one, two):
-        growth = _size(one, sizes) + _size(two, sizes)
+        growth = size_of(one, sizes) + size_of(two, sizes)
         needed = output.union(*[labels for labels in numbers if labels not in (one, two)])
         kept = (one | two) & needed
         first, second = sorted([numbers[one], numbers[two]])
-        return _size(kept, sizes) - growth, second, first, next(ties), one, two, kept
+        return size_of(kept, sizes) - growth, second, first, next(ties), one, two, kept
 
     def push(one, others):
         if others:
@@ -227,12 +226,12 @@ def _greedy(inputs, output, sizes):
         if one in numbers and two in numbers:
             add(kept, multiply(numbers.pop(one), numbers.pop(two)))
             push(kept, [other for other in numbers if other != kept and (kept & other) - output])
-    rest = [(_size(labels & output, sizes), number, labels) for labels, number in numbers.items()]
+    rest = [(size_of(labels & output, sizes), number, labels) for labels, number in numbers.items()]
     heapq.heapify(rest)
     while len(rest) > 1:
         (_, one, left), (_, two, right) = heapq.heappop(rest), heapq.heappop(rest)
         kept = (left | right) & output
-        heapq.heappush(rest, (_size(kept, sizes), multiply(one, two), kept))
+        heapq.heappush(rest, (size_of(kept, sizes), multiply(one, two), kept))
     return pairs
 
 
@@ -295,99 +294,3 @@ def contractions(inputs: Sequence[str], output: str, path: Sequence[_Pair]) -> l
     if len(remaining) > 1:
         raise ValueError(f"The path {list(path)} leaves {len(remaining)} operands, not one.")
     return steps
-
-
-def _blas(step: Contraction) -> str | bool:
-    """The kind of BLAS routine that computes a contraction, or False."""
-    if len(step.inputs) != 2:
-        return False
-    left, right = step.inputs
-    one, two = set(left), set(right)
-    both = one & two
-    repeated = len(one) < len(left) or len(two) < len(right)
-    if repeated or set(step.result) != (one | two) - both:
-        return False
-    count = len(both)
-    if not count:
-        return "OUTER/EINSUM"
-    if one == two:
-        return "DOT" if left == right else "DOT/EINSUM"
-    if {left[:count], left[-count:]} & {right[:count], right[-count:]}:
-        return "GEMM"
-    return "GEMV/EINSUM" if both in (one, two) else "TDOT"
-
-
-class PathInfo:
-    """Costs of the contractions of a path, printed as a table.
-
-    - `path`: positions of the operands of each contraction, as `einsum(optimize=path)` takes it.
-    - `eq`: the subscripts.
-    - `naive_cost`, `opt_cost`: operations of one loop over all labels, and along the path.
-    - `speedup`: their ratio.
-    - `largest_intermediate`: elements of the largest result.
-    """
-
-    def __init__(
-        self,
-        inputs: Sequence[str],
-        output: str,
-        shapes: Sequence[tuple[int, ...]],
-        sizes: Mapping[str, int],
-        path: Sequence[_Pair],
-    ):
-        self.input_subscripts, self.output_subscript = ",".join(inputs), output
-        self.eq = f"{self.input_subscripts}->{output}"
-        self.path, self.shapes, self.size_dict = path, list(shapes), dict(sizes)
-        self.indices = frozenset().union(*inputs)
-        steps = contractions(inputs, output, path)
-        sums = sum([len(set(labels)) for labels in inputs]) > len(self.indices)
-        self.naive_cost = Decimal(_operations(self.indices, sums, len(inputs), sizes))
-        involved = [frozenset("".join(step.inputs)) for step in steps]
-        self.opt_cost = Decimal(
-            sum([
-                _operations(labels, bool(step.summed), len(step.inputs), sizes)
-                for labels, step in zip(involved, steps, strict=True)
-            ])
-        )  # fmt: skip
-        self.scale_list = [len(labels) for labels in involved]
-        self.size_list = [_size(step.result, sizes) for step in steps]
-        self.speedup = self.naive_cost / max(self.opt_cost, Decimal(1))
-        self.largest_intermediate = Decimal(max(self.size_list, default=1))
-        self.contraction_list = self._described(inputs, steps)
-
-    def _described(
-        self, inputs: Sequence[str], steps: Sequence[Contraction]
-    ) -> list[tuple[Any, ...]]:
-        """Positions, summed labels, subscripts, what remains and the BLAS routine of each step."""
-        known = [dict(zip(*pair, strict=True)) for pair in zip(inputs, self.shapes, strict=True)]
-        described = []
-        for step in steps:
-            taken = [known.pop(position) for position in step.positions]
-            broadcast = any(len({sizes.get(k, -1) for sizes in taken}) > 1 for k in step.summed)
-            known.append({k: max([sizes.get(k, 1) for sizes in taken]) for k in step.result})
-            blas = not broadcast and _blas(step)
-            text = f"{','.join(step.inputs)}->{step.result}"
-            described.append((step.positions, step.summed, text, step.remaining, blas))
-        return described
-
-    def __repr__(self) -> str:
-        lines = [
-            f"  Complete contraction:  {self.eq}",
-            f"         Naive scaling:  {len(self.indices)}",
-            f"     Optimized scaling:  {max(self.scale_list, default=0)}",
-            f"      Naive FLOP count:  {self.naive_cost:.3e}",
-            f"  Optimized FLOP count:  {self.opt_cost:.3e}",
-            f"   Theoretical speedup:  {self.speedup:.3e}",
-            f"  Largest intermediate:  {self.largest_intermediate:.3e} elements",
-            "-" * 80,
-            "scaling        BLAS                current                             remaining",
-            "-" * 80,
-        ]
-        for scale, (_, _, text, remaining, blas) in zip(
-            self.scale_list, self.contraction_list, strict=True
-        ):
-            few = len(remaining) <= 20
-            rest = f"{','.join(remaining)}->{self.output_subscript}" if few else "..."
-            width = max(0, 56 - max(22, len(text)))
-            lines.append(f"{scale:4d} {blas:>14} {text:>22}    {rest:>{width}}")
-        return "\n".join(lines)

@@ -23,7 +23,6 @@ from minijax.lax.reductions import reduce_or_p
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy.contraction_paths import (
     Contraction,
-    PathInfo,
     contraction_path,
     contractions,
 )
@@ -33,7 +32,7 @@ from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
 from minijax.typing import DTypeLike
 
-__all__ = ["einsum", "einsum_path"]
+__all__ = ["einsum"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -67,9 +66,11 @@ def einsum(
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
-    text, operands = _as_text(subscripts, operands)
+    text, operands = as_text(subscripts, operands)
     if not all(map(is_arraylike, operands)):
-        _read(text, [_rank_of(x) for x in operands])  # what is said of their ranks comes first
+        read_labels(
+            text, [_rank_of(x) for x in operands]
+        )  # what is said of their ranks comes first
     if isinstance(optimize, list):
         optimize = tuple(map(_frozen, optimize))
     return _einsum(
@@ -89,33 +90,10 @@ def _frozen(step: Any) -> Any:
     return tuple(step) if isinstance(step, (tuple, list)) else step
 
 
-def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: bool | str | list[tuple[int, ...]] = "auto"
-) -> tuple[list[tuple[int, ...]], PathInfo]:
-    """Find the order in which `einsum` contracts its operands.
-
-    - `subscripts`, `operands`: as in `einsum`; only the shapes of the arrays matter.
-    - `optimize`: as in `einsum`.
-
-    Returns a list of tuples of positions, one for each contraction, and a table of their costs.
-    ValueError if subscripts and shapes do not fit. Source: NumPy's `einsum_path`.
-
-    >>> a, b = jnp.ones((2, 3)), jnp.ones((3, 4))
-    >>> jnp.einsum_path("ij,jk->ik", a, b, optimize="greedy")[0]
-    [(0, 1)]
-    """
-    text, operands = _as_text(subscripts, operands)
-    shapes = tuple([tuple(np.shape(x)) for x in operands])
-    inputs, output = _read(text, [len(shape) for shape in shapes])
-    sizes = _sizes(text, inputs, shapes)
-    path = contraction_path(inputs, output, sizes, optimize)
-    return path, PathInfo(inputs, output, shapes, sizes, path)
-
-
 # -- reading subscripts -----------------------------------------------------------------------
 
 
-def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+def as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     """Subscripts as a string, whether they came as one or as lists of labels."""
     if isinstance(subscripts, str):
         return subscripts, operands
@@ -144,7 +122,7 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[An
         raise
 
 
-def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+def read_labels(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     """The labels of each operand and of the result, with ellipses replaced by new labels."""
     text = text.replace(" ", "")
     left, arrow, output = text.partition("->")
@@ -197,7 +175,7 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 # -- planning ---------------------------------------------------------------------------------
 
 
-def _sizes(text, inputs: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+def label_sizes(text, inputs: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The size of each label. An axis of size 1 is broadcast."""
     sizes: dict[str, int] = {}
     for index, (labels, shape) in enumerate(zip(inputs, shapes, strict=True)):
@@ -219,8 +197,8 @@ def _plan(
     text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
 ) -> tuple[list[str], list[Contraction]]:
     """The labels of the operands, and the contractions."""
-    inputs, output = _read(text, [len(shape) for shape in shapes])
-    sizes = _sizes(text, inputs, shapes)
+    inputs, output = read_labels(text, [len(shape) for shape in shapes])
+    sizes = label_sizes(text, inputs, shapes)
     path = contraction_path(inputs, output, sizes, optimize)
     return inputs, contractions(inputs, output, path)
 

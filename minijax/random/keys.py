@@ -17,7 +17,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
-from minijax.lax import block_ciphers  # noqa: F401  (their generators)
+from minijax.lax import block_ciphers, rng_bits  # noqa: F401  (their generators)
 from minijax.lax.prng import (
     KeyType,
     PRNGImpl,

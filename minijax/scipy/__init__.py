@@ -1,8 +1,8 @@
 """`minijax.scipy`: functions of SciPy on the arrays of minijax. Modules load when asked for."""
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from minijax.late_names import late_names
 from minijax.tracebacks import public
 
 __all__ = [
@@ -10,10 +10,10 @@ __all__ = [
     "special", "stats",
 ]  # fmt: skip
 
-_MODULES = frozenset((
+_MODULES = (
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
     "spatial", "special", "stats",
-))  # fmt: skip
+)  # fmt: skip
 
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
         stats,
     )
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name in _MODULES:
-            return _import_module(f"minijax.scipy.{name}")
-        raise AttributeError(f"module 'minijax.scipy' has no attribute {name!r}")
+    __getattr__ = late_names(__name__, submodules=_MODULES)
 
 
 __dir__ = public(__name__)

@@ -487,7 +487,9 @@ import jax, jax.numpy, jax.lax, jax.nn, jax.random, jax.sharding, jax.tree_util,
 found = {}
 for module in ("jax", "jax.numpy", "jax.nn", "jax.random", "jax.lax", "jax.sharding", "jax.tree_util",
                "jax.scipy.special", "jax.errors", "jax.numpy.linalg", "jax.dtypes"):
-    for name, value in sorted(vars(importlib.import_module(module)).items()):
+    place = importlib.import_module(module)
+    for name in sorted({*vars(place), *getattr(place, "__all__", ())}):  # some are loaded when used
+        value = getattr(place, name)
         home = getattr(value, "__module__", None)
         if name[0] != "_" and isinstance(home, str) and hasattr(value, "__name__"):
             found[f"{module}.{name}"] = home

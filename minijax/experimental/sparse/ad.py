@@ -16,8 +16,8 @@ from minijax.arguments.functions import fun_name
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
-from minijax.jacobian import jacfwd as dense_jacfwd
-from minijax.jacobian import jacrev as dense_jacrev
+from minijax.jacobians import jacfwd as dense_jacfwd
+from minijax.jacobians import jacrev as dense_jacrev
 from minijax.tracebacks import public
 from minijax.transforms.grad import grad as dense_grad
 from minijax.transforms.grad import value_and_grad as dense_value_and_grad

@@ -31,8 +31,8 @@ from minijax.core.jaxpr import (
 from minijax.core.primitive import CallPrimitive, NoRule, Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
+from minijax.features.checkpoint.decisions import Policy, decide, nothing_saveable
 from minijax.features.checkpoint.offload import fetch, offload, stored_as
-from minijax.features.checkpoint.policies import Policy, decide, nothing_saveable
 from minijax.features.slots import slots
 from minijax.namespace import named
 from minijax.tracebacks import boundary

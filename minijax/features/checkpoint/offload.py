@@ -6,7 +6,7 @@ from typing import Any
 
 from minijax.core.jaxpr import JaxprEqn, Var
 from minijax.core.primitive import no_effects
-from minijax.features.checkpoint.policies import Offloadable
+from minijax.features.checkpoint.decisions import Offloadable
 from minijax.features.sharding.memory import space_of
 from minijax.features.sharding.transfer import device_put_p
 from minijax.runtime.buffers import CopySemantics

@@ -10,7 +10,7 @@ from minijax.arguments.functions import argument_names
 from minijax.core import source
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from minijax.features.checkpoint.policies import name_p
+from minijax.features.checkpoint.decisions import name_p
 from minijax.transforms.jit import jit_p
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.tracing import trace_function

@@ -8,7 +8,7 @@ from typing import Any
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
-from minijax.features.checkpoint.policies import Offloadable, Recompute, Saveable, decide
+from minijax.features.checkpoint.decisions import Offloadable, Recompute, Saveable, decide
 from minijax.interpreters.batching import AxisData, matchaxis
 from minijax.interpreters.partial_eval import PartialVal
 from minijax.jax.private.programs import move_binders_to_back, partial_eval_jaxpr_nounits

@@ -10,9 +10,9 @@ import numpy as np
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax.precision import PrecisionLike
+from minijax.namespace import named
 from minijax.numpy import linear_algebra, shapes
 from minijax.numpy.contraction_paths import UNKNOWN_SIZE
-from minijax.numpy.linear_algebra import vecdot
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes, to_array
 from minijax.typing import Array, ArrayLike, DTypeLike
 
@@ -20,6 +20,8 @@ __all__ = [
     "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
     "vecdot",
 ]  # fmt: skip
+
+vecdot = named(linear_algebra.vecdot, "vecdot", "minijax.numpy.linalg")
 
 
 def matmul(

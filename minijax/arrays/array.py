@@ -277,11 +277,13 @@ def operand_from_host(x: np.ndarray, context: Any) -> ArrayImpl:
     The call ends with `give_back(context.lent, ...)`.
     """
     found = _host_types.get((x.dtype, x.shape, context.numbers_key))
-    if found is not None and found[3] is not None:
-        operand = found[3].lend(x, context.lent)
-        if operand is not None:
-            return operand
-    return small_array(x)
+    if found is None:
+        return small_array(x)
+    signature, view, _, lender = found
+    if lender is None:
+        return small_array(x) if view is None else ArrayImpl(view(x), signature)
+    operand = lender.lend(x, context.lent)
+    return small_array(x) if operand is None else operand
 
 
 def _host_array(x: np.ndarray) -> ArrayImpl:

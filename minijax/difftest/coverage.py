@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 
 import ml_dtypes
 
+from minijax import lax
 from minijax.core.primitive import ByPlatform, NoRule, Primitive, all_primitives
 from minijax.difftest import programs
 from minijax.difftest.generating import generate
@@ -95,6 +96,8 @@ def replaced_rules(changes: dict[Cell, object]) -> Iterator[None]:
 def recording() -> Iterator[set[Cell]]:
     """Record the cells that run."""
     cells: set[Cell] = set()
+    for name in lax.__all__:  # some are imported when they are first asked for
+        getattr(lax, name)
 
     def watched(cell: Cell, function):
         def run(*args, **params):

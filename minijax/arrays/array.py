@@ -22,8 +22,8 @@ from minijax.runtime.layouts import sharding_in
 from minijax.runtime.released import released
 
 __all__ = [
-    "ArrayImpl", "Signature", "array_from_numpy", "as_array", "operand_from_host",
-    "operand_from_number", "scalar_array", "small_array",
+    "FEW_BYTES", "ArrayImpl", "Signature", "array_from_numpy", "as_array", "as_operand", "keep",
+    "kept_number", "operand_from_host", "operand_from_number", "scalar_array", "small_array",
 ]  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def array_from_numpy(
 
 
 _scalars: dict[tuple, ArrayImpl] = {}
-_copies: dict[int, tuple[ArrayImpl, dict]] = {}  # by id: a scalar, and its copies by sharding
+_copies: dict[int, tuple[ArrayImpl, dict]] = {}  # by buffer: a scalar, its copies by sharding
 _MOST_SCALARS = 2048
 _COMPLEX = frozenset((complex, np.complex64, np.complex128))
 
@@ -222,7 +222,7 @@ def scalar_array(x: Any) -> ArrayImpl:
         found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
         aval = get_aval(x)
-        found = _keep(key, array_from_numpy(dtypes.number_as(x, aval.dtype), aval))
+        found = keep(key, array_from_numpy(dtypes.number_as(x, aval.dtype), aval))
     return found
 
 
@@ -230,21 +230,21 @@ _numbers = lending.NumberLender(_scalars, scalar_array, ArrayImpl)
 operand_from_number = _numbers.operand
 
 
-def _keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
+def keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
     if len(_scalars) >= _MOST_SCALARS:
         clear_scalars()
     _scalars[key] = made
-    _copies[id(made)] = (made, {})
+    _copies[id(made._buffer)] = (made, {})
     return made
 
 
-def copies_of(x: ArrayImpl) -> dict[Any, ArrayImpl] | None:
-    """Return the copies on other devices, by sharding, of a number that is kept; else None."""
-    entry = _copies.get(id(x))
-    return entry[1] if entry is not None and entry[0] is x else None
+def kept_number(buffer: Any) -> tuple[ArrayImpl, dict[Any, ArrayImpl]] | None:
+    """Return the array with this buffer, if it is kept, and its copies on other devices by sharding."""
+    entry = _copies.get(id(buffer))
+    return entry if entry is not None and entry[0]._buffer is buffer else None
 
 
-_FEW_BYTES = 64
+FEW_BYTES = 64
 
 
 def small_array(x: np.ndarray) -> ArrayImpl:
@@ -257,12 +257,12 @@ def small_array(x: np.ndarray) -> ArrayImpl:
     found = _host_types.get((x.dtype, x.shape, local.context.numbers_key))
     if found is not None and found[1] is not None:
         return ArrayImpl(found[1](x), found[0])
-    if x.nbytes > _FEW_BYTES or x.dtype.kind not in "iu":
+    if x.nbytes > FEW_BYTES or x.dtype.kind not in "iu":
         return _host_array(x)
     key = (x.dtype, x.shape, x.tobytes(), local.context.numbers_key)
     found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
-        found = _keep(key, as_array(x))
+        found = keep(key, as_array(x))
     return found
 
 
@@ -302,7 +302,7 @@ def _host_array(x: np.ndarray) -> ArrayImpl:
         dtype = None if x.dtype == aval.dtype else aval.dtype
         put = buffers.putter(aval, made.sharding, dtype, copy=True)
         view = put if dtype else buffers.putter(aval, made.sharding, copy=False)
-        few = x.nbytes <= _FEW_BYTES and x.dtype.kind in "iu"
+        few = x.nbytes <= FEW_BYTES and x.dtype.kind in "iu"
         signature, lender = made.signature, None
         if not few and 0 < x.nbytes <= lending.MOST:
             lender = lending.Lender(aval, made.sharding, lambda b: ArrayImpl(b, signature))
@@ -317,8 +317,8 @@ canonicalizers: dict[type, Callable[[Any], Any]] = {}
 _scalar_types: set[type] = set()  # NumPy's, of which a value was valid
 
 
-def as_array(x: Any) -> ArrayImpl:
-    """Return any value that a primitive may take as a concrete array."""
+def as_operand(x: Any) -> ArrayImpl:
+    """Return `as_array(x)` for a call that does not return its operands: a number is a kept array."""
     kind = type(x)
     if kind is ArrayImpl:
         return x
@@ -340,11 +340,20 @@ def as_array(x: Any) -> ArrayImpl:
             return scalar_array(base(x))
     get_aval(x)
     if hooks.is_expression(x):
-        return as_array(x.__jax_array__())
+        return as_operand(x.__jax_array__())
     for base in kind.__mro__:
         if base in canonicalizers:
-            return as_array(canonicalizers[base](x))
+            return as_operand(canonicalizers[base](x))
     raise TypeError(f"{x!r} of type {kind} cannot become an array")
+
+
+def as_array(x: Any) -> ArrayImpl:
+    """Return any value that a primitive may take as a concrete array: a new one for a number."""
+    found = as_operand(x)
+    if found is x or kept_number(found._buffer) is None:
+        return found
+    value, aval = found._value, found.aval  # the user may donate or delete what is returned
+    return ArrayImpl(buffers.put(value, aval, found.sharding, found.committed), found.signature)
 
 
 def as_value(x: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, errors, monitoring
-from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
+from minijax.arrays.array import ArrayImpl, Signature, as_array, as_operand, keep, kept_number
 from minijax.config import local
 from minijax.core.avals import get_aval, opaque_types
 from minijax.core.caches import ProgramCache, also_cleared
@@ -307,12 +307,12 @@ class CompileOnlyProgram(Program):
 
 def _moved_once(value: ArrayImpl, target: Any) -> ArrayImpl:
     """Return `moved(value, target)`; of a number that is kept, its copies are kept too."""
-    copies = copies_of(value)
-    if copies is None:
+    known = kept_number(value._buffer)
+    if known is None:
         return moved(value, target)
-    found = copies.get(target)
+    found = known[1].get(target)
     if found is None or found.is_deleted():
-        found = copies[target] = moved(value, target)
+        found = known[1][target] = keep((target, id(value)), moved(value, target))
     return found
 
 
@@ -428,7 +428,7 @@ def concrete(x: Any) -> ArrayImpl:
             f"A traced array reached an operation that runs at once: {x!r}.\n{x.origin()}\nWithin "
             "ensure_compile_time_eval() all operands must be known."
         )
-    return as_array(x) if type(x) not in opaque_types else hooks.unvalued(x)
+    return as_operand(x) if type(x) not in opaque_types else hooks.unvalued(x)
 
 
 def clear_programs() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
+from minijax.lowering.types import physical
 from minijax.namespace import user_stacklevel
 from minijax.runtime.layouts import Layout
 
@@ -56,7 +57,9 @@ def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
         if found is not None:
             attributes[index] = _DONOR
             del free[found], donors[index]
-    lowered.lent = [index for index, text in enumerate(attributes) if text]
+    lowered.lent = {
+        index: physical(jaxpr.invars[index].aval) for index, text in enumerate(attributes) if text
+    }
     if donors:
         shown = ", ".join(donor.aval.str_short() for donor in donors.values())
         warnings.warn(

@@ -19,7 +19,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.calls import NonHashableStatic, non_hashable
 from minijax.arguments.functions import aval_of_argument, stage_methods
-from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
+from minijax.arrays.array import ArrayImpl, as_array, as_operand, scalar_array, small_array
 from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
 from minijax.core.caches import ProgramCache
@@ -595,7 +595,7 @@ def _concrete(x: Any) -> ArrayImpl:
 def _add(x: Any, arrays: list, key: list) -> None:
     """An argument that is neither a number nor an array of ours."""
     if isinstance(x, (np.ndarray, np.generic)):
-        x = small_array(x) if type(x) is np.ndarray else as_array(x)
+        x = small_array(x) if type(x) is np.ndarray else as_operand(x)
         arrays.append(x)
         key.append(x.signature)
         return

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_array, operand_from_host, operand_from_number
+from minijax.arrays.array import ArrayImpl, as_operand, operand_from_host, operand_from_number
 from minijax.arrays.dispatch import Program
 from minijax.config import local
 from minijax.core.hooks import hooks
@@ -173,7 +173,7 @@ def operand_of(x: Any, context: Any) -> ArrayImpl:
         if kind is np.ndarray:
             return operand_from_host(x, context)
         if isinstance(x, np.generic):
-            return as_array(x)
+            return as_operand(x)
     raise TypeError
 
 

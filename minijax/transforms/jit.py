@@ -30,7 +30,7 @@ from minijax.arguments.functions import (
     fun_name,
     named_after,
 )
-from minijax.arrays.array import ArrayImpl, as_array
+from minijax.arrays.array import ArrayImpl, as_array, as_operand
 from minijax.arrays.dispatch import Program, concrete, is_large_constant, program_for
 from minijax.config import Context, local
 from minijax.core.avals import opaque_types
@@ -261,7 +261,7 @@ class PjitFunction(Generic[_P, _R]):
         if isinstance(x, Tracer):
             return concrete(x)
         try:
-            return as_array(x)
+            return as_operand(x)
         except (TypeError, OverflowError):
             call = self._marks.split(args, kwargs)
             for index, leaf in enumerate(call.leaves):
@@ -283,7 +283,7 @@ class PjitFunction(Generic[_P, _R]):
         params = {**self._params, "donated_invars": call.donated, **asked}
         program = program_of(traced.closed, traced.name, params, arrays)
         if traced.consts:
-            consts = [*map(as_array, traced.consts)]
+            consts = [*map(as_operand, traced.consts)]
             return (lambda given: program([*consts, *given])), traced.out_tree
         entry = self._programs[key] = (program, traced.out_tree)
         return entry

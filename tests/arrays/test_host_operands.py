@@ -253,3 +253,47 @@ def test_arrays_that_numpy_reads_again(value):
         jax.jit(_doubled, donate_argnums=0)(array)
         with pytest.raises(RuntimeError, match="deleted"):
             np.asarray(array)
+
+
+DONATED = [0.0, 1, True, 2j, np.float32(1.5), np.int8(3), np.array(2.0), np.array([1, 2])]
+MAKERS = {
+    "asarray": lambda m, x: m.numpy.asarray(x),
+    "array": lambda m, x: m.numpy.array(x),
+    "copy": lambda m, x: m.numpy.copy(x),
+    "zeros": lambda m, x: m.numpy.zeros((), m.dtypes.canonicalize_dtype(np.result_type(x))),
+    "full": lambda m, x: m.numpy.full(np.shape(x), x),
+    "squeeze": lambda m, x: m.numpy.squeeze(x),
+    "stop_gradient": lambda m, x: m.lax.stop_gradient(m.numpy.asarray(x)),
+    "device_put": lambda m, x: m.device_put(x),
+    "device_put, placed": lambda m, x: m.device_put(x, m.devices()[0]),
+    "jit": lambda m, x: m.jit(lambda x: x)(x),
+    "vjp": lambda m, x: m.vjp(lambda x: x, x)[0],
+    "scan of nothing": lambda m, x: m.lax.scan(lambda c, _: (c, None), x, None, length=0)[0],
+}
+
+
+@pytest.mark.parametrize("made", MAKERS)
+def test_numbers_become_arrays_of_their_own(made):
+    """Two arrays of one number share no memory: one may be donated or deleted, not both."""
+    for x in DONATED:
+        for module in (jax, upstream):
+            one, other = MAKERS[made](module, x), MAKERS[made](module, x)
+            if module is upstream and not isinstance(one, module.Array):
+                continue  # a number of a class of its own
+            assert one is not other
+            one.delete()
+            assert not other.is_deleted()
+            np.testing.assert_array_equal(np.asarray(MAKERS[made](module, x)), np.asarray(other))
+
+
+@pytest.mark.parametrize("x", DONATED, ids=repr)
+def test_numbers_are_donated_several_times(x):
+    for module in (jax, upstream):
+        both = module.jit(lambda x, y: (x * 3, {"two": y * 2}), donate_argnums=(0, 1))
+        for _ in range(3):  # the first is recorded, and the last is the fast path
+            out, more = both(x, x)
+            np.testing.assert_array_equal(np.asarray(out), np.asarray(x * 3))
+            np.testing.assert_array_equal(np.asarray(more["two"]), np.asarray(x * 2))
+        array = module.numpy.asarray(x) + 0
+        with pytest.raises(Exception, match="INVALID_ARGUMENT: Attempt to"):
+            both(array, array)

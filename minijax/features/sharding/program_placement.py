@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.arrays.array import ArrayImpl, Signature
+from minijax.arrays.array import FEW_BYTES, ArrayImpl, Signature, kept_number
 from minijax.arrays.dispatch import made_program
 from minijax.config import local
+from minijax.core.avals import ShapedArray
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in_params
@@ -97,9 +98,12 @@ class ProgramPlacement:
             of_outs = module.with_shardings(of_outs, self.outs, jaxpr.outvars)
         return of_args, of_outs
 
-    def checked(self, execute: Callable, lent: Sequence[int]) -> Callable:
+    def checked(self, execute: Callable, lent: dict[int, ShapedArray]) -> Callable:
         """Return what executes a program and refuses operands that it cannot lend."""
-        return _apart(execute, lent) if self.spmd else execute
+        if self.spmd:
+            execute = _apart(execute, lent)
+        few = [n for n, aval in lent.items() if aval.size * aval.dtype.itemsize <= FEW_BYTES]
+        return _owning(execute, few) if few else execute
 
     def memories(self, avals: Sequence[Any]) -> list[str]:
         """The kinds of memory that results are to be in."""
@@ -493,7 +497,21 @@ def _also(attributes: str, another: str) -> str:
     return f" {{{inner}, {another}}}" if inner else f" {{{another}}}"
 
 
-def _apart(execute: Callable, lent: Sequence[int]) -> Callable:
+def _owning(execute: Callable, few: Sequence[int]) -> Callable:
+    """Copy numbers that are kept for other calls before they are donated."""
+
+    def run(operands, **options):
+        for index in few:
+            kept = kept_number(operands[index])
+            if kept is not None:
+                operands = [*operands]
+                operands[index] = moved(kept[0], kept[0].signature.place, True)._buffer
+        return execute(operands, **options)
+
+    return run
+
+
+def _apart(execute: Callable, lent: dict[int, ShapedArray]) -> Callable:
     """Refuse a donated buffer that is another operand too: over devices, jaxlib would crash."""
 
     def run(operands, **options):

@@ -233,8 +233,7 @@ operand_from_number = _numbers.operand
 def keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
     if len(_scalars) >= _MOST_SCALARS:
         clear_scalars()
-    _scalars[key] = made
-    _copies[id(made._buffer)] = (made, {})
+    _scalars[key], _copies[id(made._buffer)] = made, (made, {})
     return made
 
 
@@ -276,10 +275,8 @@ def operand_from_host(x: np.ndarray, context: Any) -> ArrayImpl:
 
     The call ends with `give_back(context.lent, ...)`.
     """
-    found = _host_types.get((x.dtype, x.shape, context.numbers_key))
-    if found is None:
-        return small_array(x)
-    signature, view, _, lender = found
+    key = (x.dtype, x.shape, context.numbers_key)
+    signature, view, _, lender = _host_types.get(key) or (None, None, None, None)
     if lender is None:
         return small_array(x) if view is None else ArrayImpl(view(x), signature)
     operand = lender.lend(x, context.lent)

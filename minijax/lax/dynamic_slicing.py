@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,10 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> N
         )
     kinds = {start.dtype for start in starts}
     if len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds):
-        raise TypeError(f"{_same_type(name)} {', '.join(start.dtype.name for start in starts)}.")
+        raise TypeError(
+            f"{_same_type(name)} {', '.join(start.dtype.name for start in starts)}: "
+            "convert them to one dtype."
+        )
 
 
 def _same_type(name: str) -> str:
@@ -309,7 +313,7 @@ def _(b, x, update, *starts):
 def _start_indices(
     name: str, shape: Sequence[int], starts: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
-    """One index for each axis, of one integer dtype; below zero they count from the end."""
+    """One index for each axis; below zero they count from the end."""
     if isinstance(starts, (Array, np.ndarray)):
         if starts.ndim != 1:
             raise ValueError(
@@ -326,9 +330,8 @@ def _start_indices(
         )
     if not isinstance(allow_negative, (tuple, list)):
         allow_negative = [bool(allow_negative)] * len(starts)
-    dtype = _index_dtype(name, starts)
     return [
-        _wrapped(start, size, dtype, allowed)
+        _wrapped(start, size, get_aval(start).dtype, allowed)
         for start, size, allowed in zip(starts, shape, allow_negative, strict=True)
     ]
 
@@ -340,34 +343,18 @@ def _element(vector: Any, place: int) -> Any:
     return squeeze_p.bind(row, dimensions=(0,))
 
 
-def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
-    """The dtype of indices: that of the arrays among them, which must agree, or the default."""
-    kinds = {x.dtype for x in starts if type(x) is not int and hasattr(x, "dtype")}
-    kinds = {dtypes.canonicalize_dtype(kind) for kind in kinds}
-    if len(kinds) == 1:
-        return kinds.pop()
-    if kinds:
-        raise TypeError(
-            f"{_same_type(name)} {', '.join(sorted(kind.name for kind in kinds))}: convert them to "
-            "one dtype."
-        )
-    return dtypes.canonicalize_dtype(np.int64)
-
-
 def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
     """A start index with those below zero counted from the end of an axis of this size."""
-    if not isinstance(start, Array):
-        if isinstance(start, (int, np.integer)):
-            start = int(start)
-            if start < 0 and not allow_negative:
-                raise ValueError(
-                    f"Index {start} is out of bounds for an axis of size {size} if "
-                    "allow_negative_indices=False."
-                )
-            if start < 0:
-                start += size
-            return np.asarray(start).astype(dtype)[()]
-        return start
+    if isinstance(start, (int, np.integer)):
+        start = int(start)
+        if start < 0 and not allow_negative:
+            raise ValueError(
+                f"Index {start} is out of bounds for dimension {size} if "
+                "allow_negative_indices=False: give an index from 0 on."
+            )
+        if start < 0:
+            start += size
+        return np.asarray(start).astype(dtype)[()]
     if not allow_negative or not dtypes.issubdtype(dtype, np.signedinteger):
         return start
     if certain(lambda: size > dtypes.iinfo(dtype).max):
@@ -379,6 +366,24 @@ def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
     return select_n_p.bind(negative, start, add_p.bind(start, by))
 
 
+def _operand(index: Any) -> Any:
+    """Let a number be an index like one that is computed, whose sign is not checked."""
+    return index if isinstance(index, Array) else np.asarray(index)
+
+
+def _known_starts(fun: Callable) -> Callable:
+    """Wrap a library function, which makes operands of numbers, so that it sees negative ones."""
+
+    @functools.wraps(fun)
+    def called(*args, **kwargs):
+        if kwargs.get("allow_negative_indices", True) is True:
+            return fun(*args, **kwargs)
+        return fun.__wrapped__(*args, **kwargs)
+
+    return called
+
+
+@_known_starts
 @library(static=("slice_sizes", "allow_negative_indices"), converted=("allow_negative_indices",))
 def dynamic_slice(
     operand: Array | np.ndarray,
@@ -408,11 +413,12 @@ def dynamic_slice(
 
 
 def _on_axis(start: Any, axis: int, ndim: int) -> list[Any]:
-    starts: list[Any] = [0] * ndim
+    starts: list[Any] = [get_aval(start).dtype.type(0)] * ndim
     starts[axis] = start
     return starts
 
 
+@_known_starts
 @library(
     static=("slice_size", "axis", "allow_negative_indices"),
     converted=("slice_size", "axis", "allow_negative_indices"),
@@ -440,7 +446,7 @@ def dynamic_slice_in_dim(
     shape = list(np.shape(operand))
     axis = canonical_axis(int(axis), len(shape))
     starts = _on_axis(start_index, axis, len(shape))
-    starts = _start_indices("dynamic_slice", shape, starts, allow_negative_indices)
+    starts = _start_indices("dynamic_slice", shape, starts, bool(allow_negative_indices))
     shape[axis] = size_of(slice_size)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=tuple(shape))
 
@@ -468,11 +474,12 @@ def dynamic_index_in_dim(
     """
     axis = canonical_axis(int(axis), np.ndim(operand))
     row = dynamic_slice_in_dim(
-        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+        operand, _operand(index), 1, axis, allow_negative_indices=allow_negative_indices
     )
     return row if keepdims else squeeze_p.bind(row, dimensions=(axis,))
 
 
+@_known_starts
 @library(static=("allow_negative_indices",), converted=("allow_negative_indices",))
 def dynamic_update_slice(
     operand: Array | np.ndarray,
@@ -499,6 +506,7 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
+@_known_starts
 @library(static=("axis", "allow_negative_indices"), converted=("axis", "allow_negative_indices"))
 def dynamic_update_slice_in_dim(
     operand: Array | np.ndarray,
@@ -522,7 +530,7 @@ def dynamic_update_slice_in_dim(
     """
     shape = np.shape(operand)
     starts = _on_axis(start_index, canonical_axis(int(axis), len(shape)), len(shape))
-    starts = _start_indices("dynamic_update_slice", shape, starts, allow_negative_indices)
+    starts = _start_indices("dynamic_update_slice", shape, starts, bool(allow_negative_indices))
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
@@ -556,7 +564,7 @@ def dynamic_update_index_in_dim(
             )
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
-        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+        operand, update, _operand(index), axis, allow_negative_indices=allow_negative_indices
     )
 
 

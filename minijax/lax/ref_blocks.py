@@ -68,8 +68,9 @@ def block_of(shape: tuple[int, ...], index: tuple) -> Block | None:
         return None
     if any(size > whole for (_, size, _), whole in zip(windows, shape, strict=True)):
         return None
+    kind = next(start.dtype for start, _, _ in windows if not isinstance(start, int))
     return Block(
-        [start for start, _, _ in windows],
+        [kind.type(start) if isinstance(start, int) else start for start, _, _ in windows],
         tuple([size for _, size, _ in windows]),
         tuple([size for _, size, kept in windows if kept]),
     )

@@ -185,6 +185,12 @@ def test_operands_that_are_no_arrays():
         in_both(run)
 
 
+NEGATIVE = {
+    "dynamic_slice": lambda u, i: ((0, i), (1, 1)),
+    "dynamic_update_slice": lambda u, i: (u, [i, 0]),
+    "dynamic_slice_in_dim": lambda u, i: (i, 1, 1),
+    "dynamic_update_slice_in_dim": lambda u, i: (u, i, 0),
+}
 ERRORS = {
     "reshape to another size": lambda m, x: m.lax.reshape(x, (5,)),
     "reshape to -1": lambda m, x: m.lax.reshape(x, (-1,)),
@@ -229,6 +235,18 @@ ERRORS = {
     "dynamic_slice ranks": lambda m, x: m.lax.dynamic_slice(x, (0,), (1,)),
     "dynamic_slice beyond": lambda m, x: m.lax.dynamic_slice(x, (0, 0), (4, 4)),
     "dynamic_slice floats": lambda m, x: m.lax.dynamic_slice(x, (x[0, 0], x[0, 0]), (1, 1)),
+    "dynamic_slice int8 and int": lambda m, x: m.lax.dynamic_slice(x, (np.int8(0), 0), (1, 1)),
+    "dynamic_slice booleans": lambda m, x: m.lax.dynamic_slice(x, (True, False), (1, 1)),
+    "update at a boolean": lambda m, x: m.lax.dynamic_update_slice_in_dim(x, x, True, 0),
+    **{
+        f"{function} negative, {kind.__name__}": (
+            lambda m, x, function=function, args=args, kind=kind: getattr(m.lax, function)(
+                x, *args(m.numpy.ones((1, 1)), kind(-1)), allow_negative_indices=False
+            )
+        )
+        for function, args in NEGATIVE.items()
+        for kind in (int, np.int32)
+    },
     "update beyond": lambda m, x: m.lax.dynamic_update_slice(x, m.numpy.ones((4, 4)), (0, 0)),
     "update dtypes": lambda m, x: m.lax.dynamic_update_slice(x, x.astype(int), (0, 0)),
     "full of an array": lambda m, x: m.lax.full((2,), x),
@@ -244,6 +262,23 @@ def test_errors(name):
     with pytest.raises(Exception):  # noqa: B017
         ERRORS[name](jax, jax.numpy.asarray(X))
     in_both(lambda m: ERRORS[name](m, m.numpy.asarray(X)))
+
+
+@pytest.mark.parametrize("allowed", [False, (True, False)], ids=repr)
+def test_signs_of_starts(allowed):
+    """Only signs of numbers are checked; a function of one axis takes what is true for True."""
+
+    def run(m):
+        x, starts = m.numpy.asarray(X), [-1, np.int32(-1), np.array(-1), m.numpy.int32(-1)]
+        outs = [m.lax.dynamic_index_in_dim(x, i, 1, allow_negative_indices=allowed) for i in starts]
+        outs += [
+            m.lax.dynamic_update_index_in_dim(x, x[0], i, 0, allow_negative_indices=allowed)
+            for i in starts
+        ]
+        return [*outs, m.lax.dynamic_slice_in_dim(x, starts[2], 1, allow_negative_indices=allowed)]
+
+    in_both(run)
+    in_both(lambda m: m.jit(lambda: run(m))())
 
 
 def test_second_derivatives():

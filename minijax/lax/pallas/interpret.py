@@ -122,7 +122,7 @@ def _edges(dim: Any, size: int) -> tuple[int, int]:
 
 def _start(dim: Any, index: Any) -> Any:
     if type(dim) is not Blocked or dim.block_size == 1:
-        return index
+        return np.int32(index) if isinstance(index, int) else index
     if isinstance(index, (int, np.integer)):
         return np.int32(int(index) * dim.block_size)
     return mul_p.bind(index, np.int32(dim.block_size))

@@ -366,9 +366,8 @@ def differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, t
     single = not isinstance(argnums, (tuple, list)) and is_int(argnums)
 
     def value_and_gradient(*args, **kwargs):
-        count = len(args)
-        check_given(argnums, numbers, count)
-        chosen = positions(numbers, count)
+        check_given(argnums, numbers, len(args))
+        chosen = positions(numbers, len(args))
         dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
         leaves, in_tree = tree_util.flatten(dynamic)
         for x in leaves:

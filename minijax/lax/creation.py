@@ -200,9 +200,9 @@ def _(x, **params):
     shape, context = params["shape"], local.context
     free = params["sharding"] is None and context.mesh is None
     if free and isinstance(x, NUMBERS) and made_on_host(math.prod(shape)):
+        aval = get_aval(x)
         # Where there are guards of the values, they look at those of a program.
         if all(size > 0 for size in shape) and np.isfinite(x):
-            aval = get_aval(x)
             value = np.full(shape, dtypes.number_as(x, aval.dtype))
             return array_from_numpy(value, aval.update(shape=shape), explicit=None)
     return context.outermost.process(broadcast_in_dim_p, (x,), params, use_impl=False)

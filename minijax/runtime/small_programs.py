@@ -15,9 +15,7 @@ import re
 __all__ = ["is_small"]
 
 _MOST_CHARACTERS = 16_000  # a training step of 12 layers has 57,000
-_MOST_OF_ONE_RESULT = (
-    32_000  # `random.normal` has 28,000: many operations, of which come few kernels
-)
+_MOST_OF_ONE_RESULT = 32_000  # many operations, but few kernels: `random.normal` has 28,000
 _MOST_ELEMENTS = 4096  # a softmax takes 5 us longer then
 _MOST_IN_A_LOOP = 64
 

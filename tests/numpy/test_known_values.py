@@ -10,29 +10,10 @@ from minijax.runtime import executables
 from tests.harness.differential import assert_same, x64
 
 DTYPES = [
-    "bool",
-    "int2",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint2",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "bfloat16",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float4_e2m1fn",
-]
+    "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16",
+    "uint32", "uint64", "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn",
+]  # fmt: skip
 OF_DTYPE = {
     "zeros": lambda m, dtype: m.numpy.zeros((2, 3), dtype),
     "ones": lambda m, dtype: m.numpy.ones(3, dtype),

@@ -23,11 +23,10 @@ from minijax.arguments.derivatives import (
     positions,
 )
 from minijax.arguments.functions import check_callable, fun_name, named_after
-from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
-from minijax.core.trace import Tracer, eval_trace
+from minijax.core.trace import Tracer
 from minijax.tracebacks import boundary
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linear_maps import LinearFunction, Pullback, as_result
@@ -102,11 +101,10 @@ class FlatFunction:
 
 
 def _checked(leaves: Sequence[Any]) -> list[Any]:
-    """Return the leaves as arrays, whose dtypes no setting changes, but numbers in a trace."""
+    """Return the leaves, NumPy's as arrays; TypeError for one that is no value."""
     for x in leaves:
-        get_aval(x)  # TypeError for one that is no value
-    kept = () if local.context.trace is eval_trace else (int, float, complex)
-    return [x if isinstance(x, kept) else as_result(x) for x in leaves]
+        get_aval(x)
+    return [as_result(x) if not isinstance(x, (int, float, complex)) else x for x in leaves]
 
 
 # -- forward mode -----------------------------------------------------------------------------------
@@ -374,7 +372,7 @@ def differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, t
             check_input(x, holomorphic, allow_int, "grad")
         call = with_arguments(fun, args, kwargs, chosen, single)
         flat = FlatFunction(call, OneArgument(in_tree), has_aux, transform)
-        outs, pullback = pullback_of(flat, _checked(leaves), in_tree)
+        outs, pullback = pullback_of(flat, leaves, in_tree)
         check_scalar_output(outs[: flat.count], flat.out_tree, holomorphic)
         out, aux = flat.results(outs)
         seed = [_seed(get_aval(outs[0]))] if pullback.live[0] else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -53,6 +53,8 @@ __all__ = [
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
     "dynamic_update_slice_p", "index_take",
 ]  # fmt: skip
+
+_F = TypeVar("_F", bound=Callable)
 
 # -- dynamic_slice ------------------------------------------------------------------------------------
 
@@ -371,16 +373,18 @@ def _operand(index: Any) -> Any:
     return index if isinstance(index, Array) else np.asarray(index)
 
 
-def _known_starts(fun: Callable) -> Callable:
+def _known_starts(fun: _F) -> _F:
     """Wrap a library function, which makes operands of numbers, so that it sees negative ones."""
+
+    plain = cast(Any, fun).__wrapped__
 
     @functools.wraps(fun)
     def called(*args, **kwargs):
         if kwargs.get("allow_negative_indices", True) is True:
             return fun(*args, **kwargs)
-        return fun.__wrapped__(*args, **kwargs)
+        return plain(*args, **kwargs)
 
-    return called
+    return cast(_F, called)
 
 
 @_known_starts

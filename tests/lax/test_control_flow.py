@@ -307,6 +307,25 @@ def symmetric_solve(m):
     return f
 
 
+@program
+def solve_with_tangents_of_jitted(m):
+    """The matrix is a Hessian: a program within it computes both primal values and tangents."""
+    inner = m.jit(lambda y: m.numpy.sin(y) * y)
+    twice = m.checkpoint(lambda y: inner(m.numpy.exp(inner(y))))
+
+    def f(x):
+        def matvec(v):
+            loss = lambda y: m.numpy.sum(m.numpy.exp(0.1 * twice(y)) + 3 * y * y)
+            return m.jvp(m.grad(loss), (0.1 * x,), (v,))[1]
+
+        def solver(apply, b):
+            return m.lax.fori_loop(0, 9, lambda _, v: v + (b - apply(v)) * 0.12, b)
+
+        return m.lax.custom_linear_solve(matvec, x, solver, transpose_solve=solver)
+
+    return f
+
+
 FORWARD_ONLY = {}
 
 

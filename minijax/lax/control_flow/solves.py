@@ -17,20 +17,20 @@ from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.linear_transpose import linear_transpose
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.memory import of_each
 from minijax.features.sharding.sharding_rules import as_operands
 from minijax.features.sharding.unreduced import apart
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, program_of, run_inline
-from minijax.lax.control_flow.dependence import merge, reached, split_list
+from minijax.lax.control_flow.dependence import reached, split_list
 from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.grad import linearize
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
-from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = [
     "custom_linear_solve", "custom_root", "linear_solve_p", "optimization_barrier",
@@ -279,22 +279,20 @@ class _Transposed:
 
 def _transposed(matvec) -> _Transposed:
     closed, count = matvec.closed, len(matvec.consts)
+    avals = closed.in_avals[count:]
+
+    def vecmat(*args):
+        # What does not depend on `x` is evaluated first, also within programs of which a part
+        # depends on it: the function may be the tangent of a jitted one.
+        back = linear_transpose(
+            lambda *x: eval_jaxpr(closed.jaxpr, closed.consts, *args[:count], *x), *avals
+        )
+        return back(list(args[count:]))
 
     def make():
-        size = len(closed.out_avals)
-        linear = [*[False] * count, *[True] * size]
-        made, nonzeros = transpose_jaxpr(closed, linear, [True] * size)
-        if all(nonzeros):
-            return made
-        avals = [aval.to_tangent_aval() for aval in closed.in_avals[count:]]
-
-        def filled(*args):
-            outs = eval_jaxpr(made.jaxpr, made.consts, *args)
-            zeros = [instantiate(Zero(a)) for a, nz in zip(avals, nonzeros, strict=True) if not nz]
-            return merge(zeros, outs, nonzeros)
-
+        given = [*closed.in_avals[:count], *(aval.to_cotangent_aval() for aval in closed.out_avals)]
         leaf = tree_util.tree_structure(0)
-        return program_of("vecmat", filled, (leaf,) * len(made.in_avals), made.in_avals).closed
+        return program_of("vecmat", vecmat, (leaf,) * len(given), given).closed
 
     return _Transposed(closed.derive("vecmat", make), matvec.consts)
 

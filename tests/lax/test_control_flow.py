@@ -310,7 +310,8 @@ def symmetric_solve(m):
 @program
 def solve_with_tangents_of_jitted(m):
     """The matrix is a Hessian: a program within it computes both primal values and tangents."""
-    inner = m.jit(lambda y: m.numpy.sin(y) * y)
+    power = m.numpy.float32(3.0)  # becomes a constant of a program within
+    inner = m.jit(lambda y: m.numpy.where(y > 0, m.numpy.abs(y) ** power, m.numpy.sin(y) * y))
     twice = m.checkpoint(lambda y: inner(m.numpy.exp(inner(y))))
 
     def f(x):

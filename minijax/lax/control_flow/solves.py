@@ -16,6 +16,7 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.staging import trace_to_jaxpr
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.linear_transpose import linear_transpose
 from minijax.features.sharding.layouts import set_layout
@@ -289,11 +290,8 @@ def _transposed(matvec) -> _Transposed:
         )
         return back(list(args[count:]))
 
-    def make():
-        given = [*closed.in_avals[:count], *(aval.to_cotangent_aval() for aval in closed.out_avals)]
-        leaf = tree_util.tree_structure(0)
-        return program_of("vecmat", vecmat, (leaf,) * len(given), given).closed
-
+    given = [*closed.in_avals[:count], *(aval.to_cotangent_aval() for aval in closed.out_avals)]
+    make = lambda: trace_to_jaxpr(vecmat, given, closed.jaxpr.debug_info)
     return _Transposed(closed.derive("vecmat", make), matvec.consts)
 
 

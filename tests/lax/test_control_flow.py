@@ -327,6 +327,17 @@ def solve_with_tangents_of_jitted(m):
     return f
 
 
+@program
+def solve_integers(m):
+    def f(x):
+        swap = lambda v: {"a": v["b"], "b": 3 * v["a"]}
+        b = {"a": m.numpy.arange(3), "b": m.numpy.arange(3) * 6}
+        solver = lambda apply, y: apply(apply(y))
+        return m.lax.custom_linear_solve(swap, b, solver, transpose_solve=solver)["b"] * x
+
+    return f
+
+
 FORWARD_ONLY = {}
 
 

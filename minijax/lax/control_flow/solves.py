@@ -290,7 +290,11 @@ def _transposed(matvec) -> _Transposed:
         )
         return back(list(args[count:]))
 
-    given = [*closed.in_avals[:count], *(aval.to_cotangent_aval() for aval in closed.out_avals)]
+    cts = [  # a map of integers has a transpose, while they have no cotangents
+        aval if dtypes.issubdtype(aval.dtype, np.integer) else aval.to_cotangent_aval()
+        for aval in closed.out_avals
+    ]
+    given = [*closed.in_avals[:count], *cts]
     make = lambda: trace_to_jaxpr(vecmat, given, closed.jaxpr.debug_info)
     return _Transposed(closed.derive("vecmat", make), matvec.consts)
 

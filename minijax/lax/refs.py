@@ -234,6 +234,11 @@ def _laid_out(value: Any) -> Any:
     return value
 
 
+def _copied(value: Any) -> Any:
+    """Return a value of a reference in memory of its own: one may be deleted or donated alone."""
+    return value.__copy__() if type(value) is ArrayImpl else value
+
+
 class _NewRef(Primitive):
     """Makes a cell, but where a program is recorded."""
 
@@ -243,7 +248,7 @@ class _NewRef(Primitive):
         trace = local.context.trace
         if type(trace) is JaxprTrace:
             return trace.process(self, (value,), params)
-        value = value if isinstance(value, Array) else as_value(value)
+        value = _copied(value) if isinstance(value, Array) else as_value(value)
         return Ref(_laid_out(value))
 
 
@@ -319,7 +324,8 @@ def _(ref, *operands, index):
 
 def _get_cell(ref, *operands, index):
     _check_bounds(ref, index)
-    return _read(ref._value, operands, index)
+    found = _read(ref._value, operands, index)
+    return _copied(found) if found is ref._value else found
 
 
 get_p.on_cell = _get_cell
@@ -379,7 +385,8 @@ def _on_cell(primitive: Primitive, how: str):
         avals = (ref.aval, get_aval(value), *map(get_aval, operands))
         primitive.out_avals(avals, {"index": index})
         old = ref._value
-        ref.replace(_laid_out(_write(old, operands, index, value, how)), primitive.changes)
+        made = _write(old, operands, index, value, how)
+        ref.replace(_laid_out(_copied(made) if made is value else made), primitive.changes)
         return _read(old, operands, index) if primitive is swap_p else []
 
     return run

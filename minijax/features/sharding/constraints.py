@@ -91,7 +91,7 @@ def _(x, *, sharding):
             f"with_sharding_constraint with {own} and a target sharding {sharding}. Move it with "
             "minijax.device_put(x, sharding)."
         )
-    return put_array(array, Format(None, sharding))
+    return put_array(array, Format(None, sharding), copy=array is x)
 
 
 @sharding_constraint_p.jvp

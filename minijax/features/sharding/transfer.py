@@ -173,6 +173,7 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         if keeps and x.signature.place is not x.signature.sharding:
             place = _in_same_layout(x, target)
         signature = Signature(aval, place, True)
+        copy = copy or isinstance(where, MemorySpace)
         if x.signature is signature and not copy:
             return x
         there = moved(x, place, copy=copy)

@@ -19,10 +19,12 @@ class ArgumentError(executables.JaxRuntimeError, ValueError):
 
 def check_executed(args: Sequence[Any], error: Exception) -> None:
     """Raise what users know for what jaxlib said of arguments that it would not take."""
-    for a in args:
-        if type(a) is ArrayImpl:
-            a._check_deleted()
     text = str(error)
+    refused = text.startswith("INVALID_ARGUMENT")
+    if refused or not isinstance(error, executables.JaxRuntimeError):
+        for a in args:  # a program that ran, and failed, has consumed what was donated to it
+            if type(a) is ArrayImpl:
+                a._check_deleted()
     if not isinstance(error, executables.JaxRuntimeError):
         return
     if "Out of memory" in text:
@@ -35,7 +37,7 @@ def check_executed(args: Sequence[Any], error: Exception) -> None:
         raise executables.JaxRuntimeError(
             f"{text.rstrip('.')}: {platforms.memory_said(device)}"
         ) from None
-    if text.startswith("INVALID_ARGUMENT"):
+    if refused:
         if any(said in text for said in _DELETED):  # no argument is, so a constant must be
             raise errors.DeletedError(
                 "Array has been deleted: an array that the function closes over was donated to a "

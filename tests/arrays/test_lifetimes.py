@@ -1,0 +1,98 @@
+"""What outlives the deletion of an array that it was made of, as in upstream."""
+
+import copy
+import pickle
+
+import jax as upstream
+import numpy as np
+import pytest
+
+import minijax as jax
+
+pytestmark = pytest.mark.both_ends
+
+
+def mesh_of_one(m):
+    return m.sharding.NamedSharding(m.make_mesh((1,), ("a",)), m.sharding.PartitionSpec())
+
+
+def written(m, x, how):
+    ref = m.new_ref(m.numpy.zeros_like(x))
+    how(m, ref, x)
+    return ref
+
+
+def read_twice(m, x):
+    ref = m.new_ref(x)
+    first, second = ref[...], ref[...]
+    first.delete()
+    return [second, ref]
+
+
+MADE = {
+    "np.from_dlpack": lambda m, x: np.from_dlpack(x),
+    "capsule": lambda m, x: [x.__dlpack__(), m.numpy.ones(3)],
+    "jnp.from_dlpack": lambda m, x: m.numpy.from_dlpack(x),
+    "jnp.from_dlpack, no copy": lambda m, x: m.numpy.from_dlpack(x, copy=False),
+    "np.asarray": lambda m, x: np.asarray(x),
+    "device_get": lambda m, x: m.device_get(x),
+    "array": lambda m, x: m.numpy.array(x),
+    "copy": lambda m, x: [copy.copy(x), copy.deepcopy(x), x.copy(), pickle.loads(pickle.dumps(x))],
+    "new_ref": lambda m, x: m.new_ref(x),
+    "new_ref, read": lambda m, x: m.new_ref(x)[...],
+    "read_twice": read_twice,
+    "ref, written": lambda m, x: written(m, x, lambda m, ref, x: ref.__setitem__(..., x)),
+    "ref, swapped": lambda m, x: written(m, x, lambda m, ref, x: m.ref.swap(ref, ..., x)),
+    "freeze": lambda m, x: m.ref.freeze(m.new_ref(x)),
+    "jit": lambda m, x: m.jit(lambda x: (x, x))(x),
+    "jit, closed over": lambda m, x: m.jit(lambda: x)(),
+    "compiled": lambda m, x: m.jit(lambda x: x).lower(x).compile()(x),
+    "device_put, may_alias": lambda m, x: m.device_put(x, mesh_of_one(m), may_alias=False),
+    "device_put, memory": lambda m, x: m.device_put(x, m.memory.Space.Device),
+    "with_sharding_constraint": lambda m, x: m.lax.with_sharding_constraint(x, x.sharding),
+    "with_sharding_constraint, mesh": lambda m, x: m.lax.with_sharding_constraint(
+        x, mesh_of_one(m)
+    ),
+    "shard_map": lambda m, x: m.shard_map(
+        lambda x: x, mesh=mesh_of_one(m).mesh, in_specs=m.P(), out_specs=m.P()
+    )(x),
+}
+
+
+def survivors(m, make, end):
+    """The values of what is made of an array, once that is deleted or donated."""
+    x = m.numpy.asarray(np.arange(3, dtype=np.float32) + 1, copy=True)
+    made = make(m, x)
+    end(m, x)
+    values = [np.asarray(y[...]) for y in m.tree_util.tree_leaves(made) if hasattr(y, "shape")]
+    assert values and all(np.array_equal(v, [1, 2, 3]) or (v == 1).all() for v in values)
+    return len(values)
+
+
+ENDS = {
+    "deleted": lambda m, x: x.delete(),
+    "donated": lambda m, x: m.jit(lambda x: x * 2, donate_argnums=0)(x).block_until_ready(),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", MADE)
+def test_results_outlive_their_argument(name, end):
+    ours, theirs = (survivors(m, MADE[name], ENDS[end]) for m in (jax, upstream))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("m", [upstream, jax], ids=["upstream", "minijax"])
+def test_a_program_that_fails_tells_why_though_its_argument_is_donated(m):
+    def fail(x):
+        raise ValueError("too small")
+
+    f = m.jit(
+        lambda x: m.pure_callback(fail, m.ShapeDtypeStruct(x.shape, x.dtype), x), donate_argnums=0
+    )
+    x = m.numpy.arange(3.0)
+    with pytest.raises(m.errors.JaxRuntimeError, match="too small"):
+        f(x).block_until_ready()
+    assert x.is_deleted()
+    with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[3\]"):
+        f(x)

@@ -107,7 +107,10 @@ class VJP(Pullback):
 
     def __init__(self, *program, primals=None):
         super().__init__(*program)
-        self._primals = primals  # until the residuals are sorted
+        if primals is not None:  # until the residuals are sorted; others are to be freed
+            saved = set(map(id, self.consts))
+            primals = [x if id(x) in saved else None for x in primals]
+        self._primals = primals
         self._places: tuple[tuple[bool, int], ...] | None = None
 
     def __repr__(self) -> str:

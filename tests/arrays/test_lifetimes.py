@@ -1,6 +1,7 @@
 """What outlives the deletion of an array that it was made of, as in upstream."""
 
 import copy
+import gc
 import pickle
 
 import jax as upstream
@@ -96,3 +97,34 @@ def test_a_program_that_fails_tells_why_though_its_argument_is_donated(m):
     assert x.is_deleted()
     with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[3\]"):
         f(x)
+
+
+KEPT = {
+    "vjp, sin": lambda m, x: m.vjp(m.numpy.sin, x)[1],
+    "vjp, square": lambda m, x: m.vjp(lambda x: x * x, x)[1],
+    "vjp, linear": lambda m, x: m.vjp(lambda x: x * 2.0, x)[1],
+    "vjp, two": lambda m, x: m.vjp(lambda x, y: (x * 2.0, m.numpy.sin(y)), x, x + 1)[1],
+    "vjp, pytree": lambda m, x: m.vjp(lambda d: m.numpy.sin(d["a"]) + d["b"], {"a": x, "b": x})[1],
+    "linearize": lambda m, x: m.linearize(m.numpy.sin, x)[1],
+    "ref": lambda m, x: m.new_ref(x),
+    "jit": lambda m, x: m.jit(lambda x: x + 1)(x),
+    "cycle": lambda m, x: m.jit(lambda y: y + x)(1.0) is None,
+    "scan": lambda m, x: m.lax.scan(lambda c, _: (c + x, None), x, None, length=2)[0] is None,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_live_arrays_that_a_result_keeps(name):
+    def kept(m):
+        """Count the arrays that a result keeps, and those that are left when it is gone."""
+        count = lambda: sum(a.shape == (1009,) for a in m.live_arrays())
+        gc.collect()
+        before = count()
+        result = KEPT[name](m, m.numpy.arange(1009.0))
+        gc.collect()
+        counts = [count() - before]
+        del result
+        gc.collect()
+        return [*counts, count() - before]
+
+    assert kept(jax) == kept(upstream)

@@ -21,7 +21,8 @@ def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
     """The attributes of the arguments: a donated one lends its memory to a result like it.
 
     A result is like it if it has the type, the memory kind and the shape of the parts. Where XLA is
-    to choose how results lie, and where only the number of elements is equal, it finds the result.
+    to choose how results lie, and where only the number of elements is equal, it finds the result. It
+    is also what finds out whether there is one if it chooses how results are split.
     """
     attributes = [""] * len(jaxpr.invars)
     if not any(lowered.donated):
@@ -52,16 +53,18 @@ def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
             rows = donor.layout is free[found].layout is None  # else XLA finds out
             attributes[index] = f" {{tf.aliasing_output = {found} : i32}}" if rows else _DONOR
             del free[found], donors[index]
+    unsplit = any(out.key is None for out in outs)
     for index, donor in list(donors.items()):
         found = next((number for number, out in free.items() if donor.may_become(out)), None)
-        if found is not None:
+        if found is not None or (unsplit and all(out.kind == donor.kind for out in outs)):
             attributes[index] = _DONOR
-            del free[found], donors[index]
+            free.pop(found, None)
+            del donors[index]
     lowered.lent = {
         index: physical(jaxpr.invars[index].aval) for index, text in enumerate(attributes) if text
     }
     if donors:
-        shown = ", ".join(donor.aval.str_short() for donor in donors.values())
+        shown = ", ".join(d.aval.update(shape=d.part).str_short() for d in donors.values())
         warnings.warn(
             f"Some donated buffers were not usable: {shown}. No result has the same shape, dtype, "
             "memory kind and sharding, so their memory cannot be used again; leave them out of "
@@ -77,12 +80,12 @@ _DONOR = " {jax.buffer_donor = true}"
 class _Buffer:
     """An argument or a result as donation sees it: `key` is None if XLA chooses how it is split."""
 
-    __slots__ = ("aval", "key", "kind", "layout", "size")
+    __slots__ = ("aval", "key", "kind", "layout", "part", "size")
 
     def __init__(self, aval: Any, where: Any, kind: str, layout: Any, chosen: bool):
         shape = getattr(aval, "shape", ())
         part = shape if where is None else where.shard_shape(shape)
-        self.aval, self.kind, self.layout = aval, kind, layout
+        self.aval, self.part, self.kind, self.layout = aval, part, kind, layout
         self.key = None if chosen else (part, aval.dtype, kind)
         self.size = kind, math.prod(shape)
 

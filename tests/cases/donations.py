@@ -33,7 +33,8 @@ def program(name, f):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = shown(m, f(m))
-        told = any("Some donated buffers were not usable" in str(w.message) for w in caught)
+        said = [str(w.message).split(".")[0].replace("<host>", "") for w in caught]
+        told = [text for text in said if "Some donated buffers were not usable" in text]
         return [result, told]
 
     PROGRAMS[name] = run
@@ -162,6 +163,13 @@ for _name, _f in {
     "one sharding stated": lambda m: donate(
         m, two, m.device_put(X, over(m, "x")), m.device_put(X, over(m, "x")), at=(0, 1),
         out_shardings=(None, over(m, "x"))),
+    "a sum over devices": lambda m: _freed(m, lambda k: k.sum(), m.device_put(X, over(m, "x"))),
+    "a sum over devices, stated": lambda m: donate(
+        m, lambda k: k.sum(), m.device_put(X, over(m, "x")), out_shardings=over(m)),
+    "two for one": lambda m: donate(m, lambda a, b: a + b, m.device_put(X, over(m, "x")),
+        m.device_put(X, over(m, "x")), at=(0, 1)),
+    "kept over devices": lambda m: donate(
+        m, lambda a: 1.0, m.device_put(X, over(m, "x")), keep_unused=True),
     "donated twice": lambda m: (lambda x: donate(m, two, x, x, at=(0, 1)))(m.device_put(X)),
     "donated and not": lambda m: (lambda x: donate(m, two, x, x))(m.device_put(X)),
     "donated and not, over devices": lambda m: (lambda x: donate(m, two, x, x))(

@@ -190,10 +190,20 @@ def _raw_to_numpy(buffer: Any, aval: Any) -> np.ndarray:
     _awaited(buffer)
     start = without_upstream(buffer.unsafe_buffer_pointer)
     raw = (ctypes.c_uint8 * (aval.size * dtype.itemsize)).from_address(start)
-    raw.owner = buffer  # the view keeps the buffer alive
     view = np.frombuffer(raw, dtype=dtype).reshape(aval.shape)
+    try:  # the view keeps the memory from being freed and from being donated
+        raw.owner = buffer if buffer.aval is None else exported(buffer)  # None: a part
+    except _jax.JaxRuntimeError:  # DLPack has no such dtype
+        view = view.copy()
     view.flags.writeable = False
     return view
+
+
+def exported(buffer: Any, stream: Any = None) -> Any:
+    """Return a DLPack capsule that shares the memory of a buffer, and holds it."""
+    # Deleting the very buffer that was exported would end the process while the capsule is held.
+    shared = joined([buffer], buffer.aval, buffer._sharding, True)
+    return _jax.buffer_to_dlpack_managed_tensor(shared, stream=stream)
 
 
 def _awaited(buffer: Any) -> Any:

@@ -50,9 +50,7 @@ def dlpack_kind(device: Any) -> tuple[int, int]:
 def to_dlpack(buffer: Any, stream: Any = None) -> Any:
     """A DLPack capsule that shares the memory of a buffer; -1 is a stream that waits for nothing."""
     collect()  # buffers that other libraries have let go of: they may be large
-    # Deleting the very buffer that was exported would end the process while the capsule is held.
-    shared = buffers.joined([buffer], buffer.aval, buffer._sharding, buffer._committed)
-    return _jax.buffer_to_dlpack_managed_tensor(shared, stream=None if stream == -1 else stream)
+    return buffers.exported(buffer, None if stream == -1 else stream)
 
 
 def from_dlpack(

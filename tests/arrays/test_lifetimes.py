@@ -128,3 +128,21 @@ def test_live_arrays_that_a_result_keeps(name):
         return [*counts, count() - before]
 
     assert kept(jax) == kept(upstream)
+
+
+DTYPES = ["float32", "bool", "complex64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4"]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("dtype", [*DTYPES, "float8_e8m0fnu", "float4_e2m1fn", "uint2"])
+def test_numpy_keeps_what_it_reads(dtype, end):
+    size = 1 << 17
+    x = jax.numpy.ones(size, dtype)
+    value = np.asarray(x)
+    assert not value.flags.writeable
+    if end == "deleted":
+        x.delete()
+    else:
+        jax.jit(lambda x: jax.numpy.zeros_like(x), donate_argnums=0, keep_unused=True)(x)
+    others = [jax.numpy.zeros(size, dtype).block_until_ready() for _ in range(8)]
+    assert (value == np.ones((), value.dtype)).all() and len(others) == 8

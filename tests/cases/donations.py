@@ -170,6 +170,10 @@ for _name, _f in {
         m.device_put(X, over(m, "x")), at=(0, 1)),
     "kept over devices": lambda m: donate(
         m, lambda a: 1.0, m.device_put(X, over(m, "x")), keep_unused=True),
+    "put twice": lambda m: (lambda x: m.device_put([x, x], m.devices()[3], donate=True))(
+        m.device_put(X)),
+    "put here and there": lambda m: (lambda x: m.device_put(
+        [x, x], m.devices()[:2], donate=True))(m.device_put(X, m.devices()[0])),
     "donated twice": lambda m: (lambda x: donate(m, two, x, x, at=(0, 1)))(m.device_put(X)),
     "donated and not": lambda m: (lambda x: donate(m, two, x, x))(m.device_put(X)),
     "donated and not, over devices": lambda m: (lambda x: donate(m, two, x, x))(

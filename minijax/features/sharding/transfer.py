@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
@@ -371,8 +372,9 @@ def device_put(
             copy_semantics=tuple(hows),
         )
     else:
+        times = Counter(map(id, leaves))  # what is given twice is not freed after the first
         outs = [
-            put_array(leaf, target, copy=copy, donate=gift)
+            put_array(leaf, target, copy=copy, donate=gift and times[id(leaf)] == 1)
             for leaf, target, copy, gift in zip(leaves, targets, copies, donations, strict=True)
         ]
     return tree.unflatten(outs)

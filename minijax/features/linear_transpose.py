@@ -12,7 +12,7 @@ from minijax.arguments.derivatives import no_reduce_axes
 from minijax.arguments.functions import check_callable
 from minijax.arrays.array import as_value
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import PartialTrace
 from minijax.transforms.grad import FlatFunction
 from minijax.transforms.linear_maps import Pullback, short_type
@@ -42,7 +42,7 @@ def linear_transpose(
     check_callable(fun)
     no_reduce_axes("linear_transpose", reduce_axes)
     leaves, in_tree = tree_util.flatten(primals)
-    in_avals = [get_aval(_as_shaped(x)) for x in leaves]
+    in_avals = [_type_of(x) for x in leaves]
     context = local.context
     outer = context.trace
     trace = PartialTrace(outer)
@@ -98,11 +98,12 @@ class _Transposed(Pullback):
         ]
 
 
-def _as_shaped(x: Any) -> Any:
+def _type_of(x: Any) -> Any:
+    if isinstance(x, ShapedArray):
+        return x
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
-        from_struct = np.broadcast_to(np.zeros((), x.dtype), x.shape)
-        return from_struct
-    return x
+        return get_aval(np.broadcast_to(np.zeros((), x.dtype), x.shape))
+    return get_aval(x)
 
 
 def _differentiable_kind(dtype: Any) -> str:

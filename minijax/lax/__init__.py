@@ -66,6 +66,7 @@ from minijax.lax.arithmetic import (
     sub,
     sub_p,
 )
+from minijax.lax.barrier import optimization_barrier, optimization_barrier_p
 from minijax.lax.compare import (
     and_p,
     bitwise_and,
@@ -112,13 +113,8 @@ from minijax.lax.control_flow import (
     associative_scan,
     cond,
     cond_p,
-    custom_linear_solve,
-    custom_root,
     fori_loop,
-    linear_solve_p,
     map,
-    optimization_barrier,
-    optimization_barrier_p,
     platform_dependent,
     scan,
     scan_p,
@@ -413,6 +409,7 @@ _LATE = {
         "psum_scatter pswapaxes"
     ),
     "minijax.lax.composites": "composite composite_p",
+    "minijax.lax.control_flow.solves": "custom_linear_solve custom_root linear_solve_p",
     "minijax.lax.conv_numbers": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers "
         "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
@@ -460,6 +457,7 @@ if TYPE_CHECKING:
         pswapaxes,
     )
     from minijax.lax.composites import composite, composite_p
+    from minijax.lax.control_flow.solves import custom_linear_solve, custom_root, linear_solve_p
     from minijax.lax.conv_numbers import (
         ConvDimensionNumbers,
         ConvGeneralDilatedDimensionNumbers,

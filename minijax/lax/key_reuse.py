@@ -24,8 +24,8 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import RuleColumn
 from minijax.core.source import capture, summarize
+from minijax.lax.barrier import optimization_barrier_p
 from minijax.lax.compare import select_n_p
-from minijax.lax.control_flow.solves import optimization_barrier_p
 from minijax.lax.convert import copy_p, stop_gradient_p
 from minijax.lax.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from minijax.lax.indexing import gather_p

@@ -20,8 +20,8 @@ from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare, transcendental
 from minijax.lax.arithmetic import add_p, integer_pow_p, max_p, min_p, mul_p, neg_p, sub_p
+from minijax.lax.barrier import optimization_barrier
 from minijax.lax.compare import and_p, or_p, select_n_p
-from minijax.lax.control_flow.solves import optimization_barrier
 from minijax.lax.convert import stop_gradient
 from minijax.numpy.promotion import (
     broadcast_to_shape,

@@ -19,10 +19,6 @@ from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.linear_transpose import linear_transpose
-from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.memory import of_each
-from minijax.features.sharding.sharding_rules import as_operands
-from minijax.features.sharding.unreduced import apart
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, program_of, run_inline
 from minijax.lax.control_flow.dependence import reached, split_list
@@ -33,10 +29,7 @@ from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
 
-__all__ = [
-    "custom_linear_solve", "custom_root", "linear_solve_p", "optimization_barrier",
-    "optimization_barrier_p",
-]  # fmt: skip
+__all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 
 _T = TypeVar("_T")
 
@@ -380,55 +373,3 @@ def _symbolic(primal: Any, tangent: Any) -> Any:
     """A tangent as a transform takes it: zero where the primal is no number to differentiate."""
     inexact = dtypes.issubdtype(get_aval(primal).dtype, np.inexact)
     return tangent if inexact else zero_like(primal)
-
-
-# -- optimization_barrier -------------------------------------------------------------------------
-
-optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
-set_layout(optimization_barrier_p, parts=as_operands, sums=apart, memory=of_each)
-
-
-@optimization_barrier_p.shape_rule
-def _(*avals):
-    return list(avals)
-
-
-@optimization_barrier_p.jvp
-def _(primals, tangents):
-    outs = optimization_barrier_p.bind(*primals)
-    given = [t for t in tangents if type(t) is not Zero]
-    made = iter(optimization_barrier_p.bind(*given) if given else ())
-    return outs, [t if type(t) is Zero else next(made) for t in tangents]
-
-
-@optimization_barrier_p.transpose
-def _(cts, *args):
-    given = [ct for ct in cts if type(ct) is not Zero]
-    made = iter(optimization_barrier_p.bind(*given) if given else ())
-    return [None if type(ct) is Zero else next(made) for ct in cts]
-
-
-@optimization_barrier_p.batch
-def _(args, dims):
-    return optimization_barrier_p.bind(*args), list(dims)
-
-
-@optimization_barrier_p.lower
-def _(b, *args):
-    return b.op_n("stablehlo.optimization_barrier", args, b.outs) if args else []
-
-
-def optimization_barrier(operand: _T, /) -> _T:
-    """Return a pytree as it is, and keep the compiler from moving computation across.
-
-    - `operand`: pytree of arrays of any shape and dtype
-
-    The result has the structure, shapes and dtypes of `operand`; what is computed from it is not
-    merged with, or done before, what the operand is computed from.
-    Source: the StableHLO operation `stablehlo.optimization_barrier`.
-
-    >>> lax.optimization_barrier(jnp.array([1, 2]))
-    Array([1, 2], dtype=int32)
-    """
-    leaves, tree = tree_util.flatten(operand)
-    return tree.unflatten(optimization_barrier_p.bind(*leaves) if leaves else [])

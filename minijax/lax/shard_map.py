@@ -68,7 +68,13 @@ from minijax.transforms.call_rules import needed
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
-from minijax.transforms.tangents import Zero, is_undefined, spread_tangents, zero_tangent
+from minijax.transforms.tangents import (
+    Zero,
+    is_undefined,
+    kinds_of,
+    spread_tangents,
+    zero_tangent,
+)
 from minijax.transforms.tracing import any_constant, positional, trace_function
 from minijax.transforms.transpose import transpose_jaxpr
 
@@ -322,7 +328,7 @@ def _(cts, *args, **params):
     jaxpr, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
     linear = [is_undefined(a) for a in args]
     known = [not lin for lin in linear]
-    flags = [type(ct) is not Zero for ct in cts]
+    flags = kinds_of(cts)
     with _inside(params):
         made, out_flags = transpose_jaxpr(jaxpr, linear, flags)
         back = _adjusted(made, params, known, flags, linear, out_flags)

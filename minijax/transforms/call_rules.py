@@ -18,6 +18,7 @@ from minijax.transforms.tangents import (
     Zero,
     cotangents_of,
     is_undefined,
+    kinds_of,
     spread_tangents,
     sums_among,
 )
@@ -104,9 +105,8 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] | None = None) 
     @p.transpose
     def _(cts, *args, **params):
         linear = [is_undefined(a) for a in args]
-        nonzeros = [type(ct) is not Zero for ct in cts]
         summed = sums_among(args)
-        made, out_nonzeros = transpose_jaxpr(params["jaxpr"], linear, nonzeros, summed)
+        made, out_nonzeros = transpose_jaxpr(params["jaxpr"], linear, kinds_of(cts), summed)
         known = [a for a, lin in zip(args, linear, strict=True) if not lin]
         given = [ct for ct in cts if type(ct) is not Zero]
         sums = [a.sum for a, flag in zip(args, summed, strict=True) if flag]

@@ -67,8 +67,7 @@ class LinearMap:
 
     @classmethod
     def _unflatten(cls, aux: tuple, consts: Any) -> LinearMap:
-        jaxpr, *rest = aux
-        return cls(jaxpr, consts, *rest)
+        return cls(aux[0], consts, *aux[1:])
 
 
 class LinearFunction(LinearMap):
@@ -125,8 +124,7 @@ class Pullback(LinearMap):
                 "argument corresponding to the single value returned by the function being "
                 "differentiated: one tuple where that returns a tuple."
             )
-        (cotangents,) = cotangents
-        leaves, tree = tree_util.flatten(cotangents)
+        leaves, tree = tree_util.flatten(cotangents[0])
         if tree != self.out_tree:
             self._refuse_tree(tree)
         for aval, ct in zip(self.out_avals, leaves, strict=True):

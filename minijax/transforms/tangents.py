@@ -14,8 +14,8 @@ from minijax import dtypes
 from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 
 __all__ = [
-    "Summed", "UndefinedPrimal", "Zero", "cotangents_of", "is_undefined", "spread_tangents",
-    "sums_among", "zero_like", "zero_tangent",
+    "Summed", "UndefinedPrimal", "Zero", "cotangent_types", "cotangents_of", "is_undefined",
+    "kinds_of", "spread_tangents", "sums_among", "zero_like", "zero_tangent",
 ]  # fmt: skip
 
 
@@ -91,6 +91,18 @@ def is_undefined(x: Any) -> bool:
     return type(x) is UndefinedPrimal
 
 
+def kinds_of(cts: Sequence[Any]) -> list[Any]:
+    """Return for each cotangent False if it is `Zero`, or else "weak" or "strong", after its type."""
+    weak = lambda ct: getattr(get_aval(ct), "weak_type", False)
+    return [type(ct) is not Zero and ("weak" if weak(ct) else "strong") for ct in cts]
+
+
+def cotangent_types(avals: Iterable[AbstractValue], kinds: Sequence[Any]) -> list[AbstractValue]:
+    """The types of the cotangents of values of these types that are not zero, by their kinds."""
+    pairs = ((a.to_cotangent_aval(), kind) for a, kind in zip(avals, kinds, strict=False) if kind)
+    return [aval.strip_weak_type() if kind == "strong" else aval for aval, kind in pairs]
+
+
 def sums_among(args: Sequence[Any]) -> list[bool]:
     """Return which arguments of a transpose rule have a `sum`."""
     return [is_undefined(a) and a.sum is not None for a in args]
@@ -103,10 +115,8 @@ def cotangents_of(args: Sequence[Any], found: Iterable[Any]) -> list[Any]:
     """
     rest = iter(found)
     given = [next(rest) if is_undefined(a) else None for a in args]
-    return [
-        Summed(ct) if flag and ct is not None else ct
-        for ct, flag in zip(given, sums_among(args), strict=True)
-    ]
+    pairs = zip(given, sums_among(args), strict=True)
+    return [Summed(ct) if flag and ct is not None else ct for ct, flag in pairs]
 
 
 def float0_zeros(shape: tuple[int, ...]) -> np.ndarray:

@@ -14,7 +14,7 @@ from minijax.core.primitive import NoRule, wrong_result
 from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
 from minijax.transforms.primitives import add_tangents
-from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefined
+from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, cotangent_types, is_undefined
 
 __all__ = ["UNWANTED", "backward_pass", "transpose_equation", "transpose_jaxpr"]
 
@@ -50,8 +50,6 @@ def backward_pass(
         pending = _WithSinks(sinks)
     if sums:
         pending = dict(sums)
-    else:
-        sums = {}
     context = local.context
     outer, outer_scope = context.source, context.scope
     try:
@@ -140,7 +138,7 @@ def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
                 pending.setdefault(var, _cotangent(None, var.aval))
 
 
-def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]) -> None:
+def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any] | None) -> None:
     """Pull the cotangents of the results of a linear equation back to its operands.
 
     `pending` has the cotangents so far by variable: those of the results are taken out of it.
@@ -196,22 +194,21 @@ def _may_add(var: Var, before: Sequence[Any], cotangents: Sequence[Any]) -> bool
 
 
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzeros: Sequence[bool],
+    closed: ClosedJaxpr, linear: Sequence[bool], ct_kinds: Sequence[Any],
     summed: Sequence[bool] = (),
 ) -> tuple[ClosedJaxpr, list[bool]]:  # fmt: skip
     """Return the program `(*known arguments, *nonzero cotangents, *sums) -> (*nonzero cotangents)`.
 
     `linear` marks the linear inputs, `summed` those of them whose cotangents are added to a sum that
-    is an argument. Returns also which linear inputs have a nonzero cotangent.
+    is an argument; `ct_kinds` are of the cotangents (`kinds_of`). Returns also which linear inputs
+    have a nonzero cotangent.
     """
-    linear, ct_nonzeros, summed = tuple(linear), tuple(ct_nonzeros), tuple(summed)
-    key = ("transpose", linear, ct_nonzeros, summed)
-    return closed.derive(key, lambda: _make_transposed(closed, linear, ct_nonzeros, summed))
+    key = ("transpose", tuple(linear), tuple(ct_kinds), tuple(summed))
+    return closed.derive(key, lambda: _make_transposed(closed, *key[1:]))
 
 
-def _make_transposed(closed, linear, ct_nonzeros, summed):
-    out_nonzeros: list[bool] = []
-    in_avals, out_avals = closed.in_avals, closed.out_avals
+def _make_transposed(closed, linear, ct_kinds, summed):
+    in_avals, out_avals, out_nonzeros = closed.in_avals, closed.out_avals, []
 
     def fun(*args):
         rest = iter(args)
@@ -221,7 +218,7 @@ def _make_transposed(closed, linear, ct_nonzeros, summed):
         ]
         cts = [
             next(rest) if nz else Zero(aval.to_cotangent_aval())
-            for aval, nz in zip(out_avals, ct_nonzeros, strict=True)
+            for aval, nz in zip(out_avals, ct_kinds, strict=True)
         ]
         sums = {
             var: next(rest) for var, flag in zip(closed.jaxpr.invars, summed, strict=False) if flag
@@ -231,11 +228,8 @@ def _make_transposed(closed, linear, ct_nonzeros, summed):
         out_nonzeros.extend(type(ct) is not Zero for ct in results)
         return [ct for ct in results if type(ct) is not Zero]
 
-    avals = [aval for aval, lin in zip(in_avals, linear, strict=True) if not lin] + [
-        aval.to_cotangent_aval() for aval, nz in zip(out_avals, ct_nonzeros, strict=True) if nz
-    ]
-    avals += [
-        aval.to_cotangent_aval() for aval, flag in zip(in_avals, summed, strict=False) if flag
-    ]
+    avals = [aval for aval, lin in zip(in_avals, linear, strict=True) if not lin]
+    avals += cotangent_types(out_avals, ct_kinds)
+    avals += cotangent_types(in_avals, summed)
     made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
     return made, out_nonzeros

@@ -32,7 +32,13 @@ from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.call_rules import agreeing, calls_program, needed
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import full_like_aval, moveaxis, to_shape
-from minijax.transforms.tangents import cotangents_of, is_undefined, spread_tangents, sums_among
+from minijax.transforms.tangents import (
+    cotangents_of,
+    is_undefined,
+    kinds_of,
+    spread_tangents,
+    sums_among,
+)
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["cond_p", "platform_index_p"]
@@ -183,7 +189,7 @@ def _(trace, args, params):
 @cond_p.transpose
 def _(cts, index, *ops, branches, **params):
     linear = [is_undefined(a) for a in ops]
-    flags, summed = nonzero(cts), sums_among(ops)
+    flags, summed = kinds_of(cts), sums_among(ops)
 
     def make():
         def derive(branch, want):

@@ -35,8 +35,10 @@ from minijax.transforms.primitives import instantiate, moveaxis
 from minijax.transforms.tangents import (
     UndefinedPrimal,
     Zero,
+    cotangent_types,
     cotangents_of,
     is_undefined,
+    kinds_of,
     spread_tangents,
 )
 from minijax.transforms.transpose import backward_pass
@@ -304,8 +306,8 @@ def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list
     """
     consts_lin, xs_lin = ([is_undefined(a) for a in part] for part in (consts, xs))
     ct_carry, ct_ys = split_list(cts, len(init))
-    nonzeros = nonzero(ct_carry), nonzero(ct_ys)
-    made = _transposed_body(jaxpr, consts_lin, xs_lin, *nonzeros)
+    kinds = kinds_of(ct_carry), kinds_of(ct_ys)
+    made = _transposed_body(jaxpr, consts_lin, xs_lin, *kinds)
     known = [[a for a in part if not is_undefined(a)] for part in (consts, xs)]
     sums = [
         instantiate(Zero(a.aval.to_cotangent_aval())) if a.sum is None else a.sum
@@ -313,7 +315,7 @@ def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list
     ]
     starts = [instantiate(ct) for ct in chosen(ct_carry, made.carry)]
     outs = scan_p.bind(
-        *known[0], *sums, *starts, *known[1], *chosen(ct_ys, nonzeros[1]),
+        *known[0], *sums, *starts, *known[1], *chosen(ct_ys, kinds[1]),
         **dict(params, reverse=not params["reverse"]),
         jaxpr=made.body, num_consts=len(known[0]), num_carry=len(sums) + len(starts),
     )  # fmt: skip
@@ -354,13 +356,12 @@ def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> 
     made.consts = chosen(consts, consts_lin)
     in_consts, in_carry, in_xs = split_list(jaxpr.in_avals, *sizes)
     out_carry, out_ys = split_list(jaxpr.out_avals, sizes[1])
-    tangent = lambda avals: [aval.to_cotangent_aval() for aval in avals]
     parts = (
         [a for a, lin in zip(in_consts, consts_lin, strict=True) if not lin],
-        tangent(chosen(chosen(in_consts, consts_lin), made.consts)),
-        tangent(chosen(out_carry, made.carry)),
+        cotangent_types(chosen(in_consts, consts_lin), made.consts),
+        cotangent_types(out_carry, made.carry),
         [a for a, lin in zip(in_xs, xs_lin, strict=True) if not lin],
-        tangent(chosen(out_ys, ct_ys)),
+        cotangent_types(out_ys, ct_ys),
     )
 
     def fun(*args):

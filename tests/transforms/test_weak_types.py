@@ -1,0 +1,47 @@
+"""Weak types of cotangents: programs hand strong ones on as strong, whatever their results are."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.harness.differential import assert_same
+
+pytestmark = pytest.mark.both_ends
+
+PROGRAMS = {
+    "jit": lambda m, x: m.jit(lambda y: y * 2.0)(x),
+    "jit of sin": lambda m, x: m.jit(m.numpy.sin)(x),
+    "nested jit": lambda m, x: m.jit(lambda y: m.jit(m.numpy.exp)(y) * y)(x),
+    "jit of custom_jvp": lambda m, x: m.jit(m.nn.silu)(x),
+    "cond": lambda m, x: m.lax.cond(x > 0, lambda y: y * y, lambda y: y * 3.0, x),
+    "switch": lambda m, x: m.lax.switch(1, [lambda y: y, lambda y: y * 3.0], x),
+    "scan": lambda m, x: m.lax.scan(lambda c, _: (c * 2.0, c), x, None, length=3)[0],
+    "scan of a constant": lambda m, x: m.lax.fori_loop(0, 3, lambda _, c: c * x, 1.0),
+    "scan that stacks": lambda m, x: m.lax.scan(lambda c, _: (c, c * x), x, None, length=3)[1],
+    "checkpoint": lambda m, x: m.checkpoint(lambda y: m.numpy.sin(y) * y)(x),
+}
+
+COTANGENTS = {
+    "strong": lambda m, y: m.numpy.ones(y.shape, y.dtype),
+    "NumPy": lambda m, y: np.ones(y.shape, y.dtype),
+    "of the result's type": lambda m, y: m.lax.full_like(y, 1.0),
+}
+
+PRIMALS = {"weak": lambda m: m.numpy.asarray(1.5), "strong": lambda m: m.numpy.float32(1.5)}
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("primal", PRIMALS)
+@pytest.mark.parametrize("cotangent", COTANGENTS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_cotangents(program, cotangent, primal, jitted):
+    def pulled(m):
+        def both(x):
+            y, pull = m.vjp(lambda x: PROGRAMS[program](m, x), x)
+            return y, pull(COTANGENTS[cotangent](m, y))
+
+        return (m.jit(both) if jitted else both)(PRIMALS[primal](m))
+
+    ours, theirs = pulled(minijax), pulled(jax)
+    assert_same(ours, theirs, where=f"{cotangent} cotangent of {program}, {primal} primal")

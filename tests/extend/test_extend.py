@@ -397,11 +397,66 @@ def test_check_grads():
     wrong.defjvp(lambda p, t: (jnp.sin(p[0]), 2 * t[0] * jnp.cos(p[0])))
     for order in (1, 2):
         test_util.check_grads(jnp.sin, (x,), order)
-        test_util.check_grads(lambda d, y: {"s": d["a"] * jnp.exp(y)}, ({"a": x}, x), order)
+        # The differences of the second order are as far from the derivatives with upstream.
+        product = lambda d, y: {"s": d["a"] * jnp.exp(y)}
+        test_util.check_grads(product, ({"a": x}, x), order, atol=0.03, rtol=0.03)
         with pytest.raises(AssertionError):
             test_util.check_grads(wrong, (x,), order, modes="fwd")
         with pytest.raises(AssertionError):
             test_util.check_grads(wrong, (x,), order, modes="rev")
+
+
+def _checks(m, dtype, order, modes, slope=2, **options):
+    """Where `check_grads` evaluates a square whose derivative is `slope * x`, and its first words."""
+    seen = []
+
+    @m.custom_jvp
+    def square(x):
+        return x * x
+
+    @square.defjvp
+    def _(primals, tangents):
+        (x,), (t,) = primals, tangents
+        if not any(isinstance(value, m.core.Tracer) for value in (x, t)):
+            seen.append(np.stack([x, t]))
+        return square(x), (slope * x * t).astype(x.dtype)
+
+    def f(x):
+        if not isinstance(x, m.core.Tracer):
+            seen.append(np.asarray(x))
+        return square(x)
+
+    error = ""
+    try:
+        face = import_module(f"{m.__name__}.test_util")
+        face.check_grads(f, (m.numpy.asarray([1, 2], dtype),), order, modes, **options)
+    except AssertionError as e:
+        error = str(e).split("Mismatch")[0]
+    return seen, error
+
+
+@pytest.mark.parametrize("modes", [("fwd",), ("rev",), ("fwd", "rev")])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_derivatives_are_compared_at_upstreams_points(dtype, order, modes):
+    ours, theirs = (_checks(m, dtype, order, modes) for m in (minijax, jax))
+    assert ours[1] == theirs[1] == ""
+    assert_same(ours[0], theirs[0], ulps=4, size=1)
+
+
+OPTIONS = {
+    "none": {}, "number": {"atol": 0.1}, "both": {"atol": 0.1, "rtol": 0.2}, "step": {"eps": 1e-2},
+    "by dtype": {"atol": {np.float32: 0.4, np.complex64: 0.5}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "float8_e5m2"])
+def test_tolerances_of_derivatives(dtype, mode, options):
+    _, ours = _checks(minijax, dtype, 1, (mode,), 40, **OPTIONS[options])
+    _, theirs = _checks(jax, dtype, 1, (mode,), 40, **OPTIONS[options])
+    assert ours == theirs != ""
 
 
 def test_stages():

@@ -491,6 +491,20 @@ def test_refused():
         L.cur_qdd(1.0)
 
 
+def test_programs_of_arrays_have_constants():
+    """Once types are defined, calls are searched for them: also programs that share constants."""
+
+    def program(L, j, jnp):
+        power = jnp.float32(3.0)  # a constant of a program within the solve's
+        inner = j.jit(lambda y: jnp.sin(y) ** power)
+        loss = lambda y: jnp.sum(j.checkpoint(inner)(y) + 3 * y * y)
+        matvec = lambda v: j.jvp(j.grad(loss), (X,), (v,))[1]
+        solve = lambda apply, b: j.lax.fori_loop(0, 9, lambda _, v: v + (b - apply(v)) * 0.12, b)
+        return j.lax.custom_linear_solve(matvec, X, solve, transpose_solve=solve)
+
+    _compare(program)
+
+
 def test_types_of_arrays():
     """What the type of a tuple asks of the types of its parts."""
     for x in (1.0, np.ones((3, 4), np.float32)):

@@ -147,8 +147,11 @@ def is_high_call(primitive: Primitive, args: Sequence[Any], params: dict) -> boo
     calls = primitive.programs
     if calls is not None and type(calls.all(params)[0]) is not ClosedJaxpr:
         return False  # it calls a function that is no program
-    programs = map(ClosedJaxpr, jaxprs_in_params(params)) if calls is None else calls.all(params)
-    return any(map(is_hi_value, args)) or any(map(is_high, programs))
+    if any(map(is_hi_value, args)):
+        return True
+    if calls is None:
+        return any(map(_has_high, jaxprs_in_params(params)))
+    return any(map(is_high, calls.all(params)))
 
 
 class LowTrace(RefTrace):

@@ -23,6 +23,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import eval_trace, set_trace
 from minijax.features.effects.kinds import IOEffect, OrderedIOEffect
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
+from minijax.lax.callback_failures import STATUS, Failures
 from minijax.lax.control_flow.scan import scan
 from minijax.lowering.types import physical
 from minijax.runtime.callbacks import (
@@ -73,21 +74,27 @@ def lower_callback(
     in_avals = [x.aval for x in operands]
     chained = effect is not None and ordered_types.contains(effect)
 
-    def called(*given):
-        token = given[:1] if chained else ()  # is given back
-        with set_trace(eval_trace):
-            operands = given[len(token) :]
-            arrays = [_received(x, aval) for x, aval in zip(operands, in_avals, strict=True)]
-            return (*token, *run(*arrays))
-
     module = b.module
     if b.platform == "tpu":
         return _lower_transfers(b, operands, outs, run, effect if chained else None, sharding)
+    partition = _partition(module, sharding)
+    failures = None if partition is None else Failures(module.devices)
+    tokens = [b.tokens[effect]] if chained else []
+    if failures is not None:
+        run, outs = failures.catching(run, outs), [*outs, STATUS]
+        if not chained:  # without it newer versions of XLA let all partitions make the call
+            tokens = [b.op("stablehlo.create_token", (), abstract_token)]
+
+    count = len(tokens)
+
+    def called(*given):  # tokens are given back
+        with set_trace(eval_trace):
+            pairs = zip(given[count:], in_avals, strict=True)
+            return (*given[:count], *run(*[_received(x, aval) for x, aval in pairs]))
+
     index = len(module.host_callbacks)
     module.host_callbacks.append(called)
-    if chained:
-        operands = [b.tokens[effect], *operands]
-        outs = [abstract_token, *outs]
+    operands, outs = [*tokens, *operands], [*[x.aval for x in tokens], *outs]
     results = b.custom_call(
         callback_target(b.platform),
         operands,
@@ -95,11 +102,12 @@ def lower_callback(
         config=f"{{index = {index} : ui64}}",
         side_effect=not pure,
         layouts=(rows_layouts([x.aval for x in operands]), rows_layouts(outs)),
-        partition=_partition(module, sharding),
+        partition=partition,
     )
     if chained:
-        b.tokens[effect] = results.pop(0)
-    return results
+        b.tokens[effect] = results[0]
+    results = results[count:]
+    return results if failures is None else failures.checked(b, results, pure)
 
 
 _SEND, _RECEIVE = 2, 3  # types of channels: to the host, and from it

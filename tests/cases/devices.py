@@ -651,6 +651,33 @@ def _called(t, f, **options):
     return t.m.jit(call, out_shardings=t.named("x"))(t.put("x"))
 
 
+def _failing(t, f, hangs=False):
+    """Whether a program fails with its callback. Upstream's `hangs` where collectives come after it."""
+    io, struct = t.m.experimental.io_callback, t.m.ShapeDtypeStruct
+
+    def fail(*args):
+        raise ValueError("no")
+
+    calls = {
+        "pure": lambda a: t.m.pure_callback(fail, struct(a.shape, a.dtype), a),
+        "io": lambda a: io(fail, struct(a.shape, a.dtype), a),
+        "ordered": lambda a: io(fail, struct(a.shape, a.dtype), a, ordered=True),
+        "nothing": lambda a: (io(fail, None, a), a)[1],
+        "debug": lambda a: (t.m.debug.callback(fail, a), a)[1],
+    }
+    if hangs and t.m is jax:
+        return t.jnp.ones(len(calls))
+    failed = []
+    for call in calls.values():
+        try:
+            t.m.block_until_ready(t.m.jit(lambda a, call=call: f(call, a))(t.put("x")))
+            t.m.effects_barrier()
+            failed.append(0.0)
+        except t.m.errors.JaxRuntimeError as error:
+            failed.append(float("ValueError: no" in str(error)))
+    return t.jnp.array(failed)
+
+
 def _acting(t, a):
     t.m.experimental.io_callback(lambda b: print(b.shape), None, a, ordered=True)
     return a * 2
@@ -716,6 +743,12 @@ programs({
     "told by another": lambda t: _told(t, lambda t: _called(
         t, t.m.experimental.io_callback,
         sharding=t.sharding.SingleDeviceSharding(t.m.devices()[3]))),
+    "failing": lambda t: _failing(t, lambda call, a: call(a)),
+    "failing, and a sum": lambda t: _failing(t, lambda call, a: call(a).sum(), hangs=True),
+    "failing in a loop": lambda t: _failing(t, lambda call, a: t.lax.scan(
+        lambda c, _: (c.sum() + call(c), None), a, None, length=2)[0], hangs=True),
+    "failing branch": lambda t: _failing(t, lambda call, a: t.lax.cond(
+        a.sum() > 0, call, lambda a: a, a).T @ a, hangs=True),
     "told by parts": lambda t: _told(t, lambda t: t.mapped(lambda a: t.m.pure_callback(
         lambda b: (print(b.shape), np.asarray(b) * 2)[1], t.m.ShapeDtypeStruct(a.shape, a.dtype),
         a), t.P("x"), t.P("x"))(X), sorts=True),

@@ -61,7 +61,12 @@ _F = TypeVar("_F", bound=Callable)
 
 @overload
 def library(
-    fun: _F, *, static: Sequence[str] = (), converted: Sequence[str] = (), whole: bool = False
+    fun: _F,
+    *,
+    static: Sequence[str] = (),
+    converted: Sequence[str] = (),
+    whole: bool = False,
+    forwards: bool = False,
 ) -> _F: ...
 @overload
 def library(
@@ -70,6 +75,7 @@ def library(
     static: Sequence[str] = (),
     converted: Sequence[str] = (),
     whole: bool = False,
+    forwards: bool = False,
 ) -> Callable[[_F], _F]: ...
 def library(
     fun: Callable[..., Any] | None = None,
@@ -77,6 +83,7 @@ def library(
     static: Sequence[str] = (),
     converted: Sequence[str] = (),
     whole: bool = False,
+    forwards: bool = False,
 ) -> Any:
     """Decorator: see the top of this file.
 
@@ -89,14 +96,21 @@ def library(
     `whole` makes it one jitted function to a transform whose operations run at once too. So it should
     be where there are many operations, or loops: each call would record their bodies anew, and what is
     recorded anew is lowered anew.
+
+    One that `forwards` gives an array itself where it changes nothing, as upstream's functions do that
+    are not jitted there; the results of others have memory of their own.
     """
     if fun is None:
         return functools.partial(
-            library, static=tuple(static), converted=tuple(converted), whole=whole
+            library,
+            static=tuple(static),
+            converted=tuple(converted),
+            whole=whole,
+            forwards=forwards,
         )
     if "out_sharding" in static:
         fun = _splitting(fun)
-    general = _Calls(fun, static, converted)
+    general = _Calls(fun, static, converted, forwards)
     cells = (
         _whole(fun, general) if whole else fun,
         general.fun, general.plain, general, general.static_positions, general.alone,
@@ -337,11 +351,14 @@ class _Calls:
     """
 
     __slots__ = (
-        "alone", "check", "converted", "fun", "kept", "plain", "positional", "programs",
+        "alone", "check", "converted", "forwards", "fun", "kept", "plain", "positional", "programs",
         "static_names", "static_positions",
     )  # fmt: skip
 
-    def __init__(self, fun: Callable, static: Sequence[str], converted: Sequence[str]):
+    def __init__(
+        self, fun: Callable, static: Sequence[str], converted: Sequence[str], forwards: bool
+    ):
+        self.forwards = forwards
         code = inspect.unwrap(fun).__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         unknown = {*static, *converted} - set(names)
@@ -398,6 +415,11 @@ class _Calls:
         elif self.check is not None:  # the program may be that of a call of the function
             self._keep(entry, args, kwargs, arrays)
         program, out_tree = entry
+        if type(out_tree) is int:  # the number of the operand that is the result
+            given = arrays[out_tree]
+            if any(x is given for x in tree_util.tree_leaves((args, kwargs))):
+                return given
+            out_tree = None
         outs = program(arrays)
         return outs[0] if out_tree is None else out_tree.unflatten(outs)
 
@@ -477,6 +499,8 @@ class _Calls:
     def _keep(self, entry, args, kwargs, arrays) -> None:
         """Let the wrapper find the program by itself, if it looks for calls like this."""
         program, out_tree = entry
+        if type(out_tree) is int:
+            return
         key = self._plain_key(args, kwargs, arrays)
         if key is not None and program.simple:
             self.kept[key] = entry_of(program, out_tree)
@@ -496,7 +520,11 @@ class _Calls:
             "library", fun, in_tree, avals, statics=statics.items(), hoisted=None
         )
         program = program_for(traced.closed, fun.__name__, arrays, keep_unused=True)
-        return program, None if traced.out_tree == LEAF else traced.out_tree
+        if traced.out_tree != LEAF:
+            return program, traced.out_tree
+        jaxpr = traced.closed.jaxpr
+        forwarded = self.forwards and jaxpr.outvars[0] in jaxpr.invars
+        return program, jaxpr.invars.index(jaxpr.outvars[0]) if forwarded else None
 
     def _plain_key(self, args, kwargs, arrays) -> Any:
         """The key by which a wrapper looks for a call like this; None if it does not."""

@@ -21,7 +21,7 @@ from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, current, eval_trace
 from minijax.errors import ShardingTypeError, shape_error
 from minijax.features.queries import is_dim, is_negative
 from minijax.features.sharding.explicit import made_at
@@ -267,7 +267,7 @@ def reshape(
         dimensions = tuple(map(index, known_axes(dimensions)))
         if dimensions == tuple(range(len(shape))):
             dimensions = None
-    if dimensions is None and shape == new_sizes and out_sharding is None:
+    if dimensions is None and shape == new_sizes != () and out_sharding is None:
         return as_value(operand)
     return reshape_p.bind(
         operand,
@@ -371,7 +371,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """
     dimensions = tuple(items_of(dimensions))
     if not dimensions:
-        return as_value(array)
+        return _outliving(array)
     check_at_most("the number of axes", len(dimensions), MOST_AXES)
     ndim = np.ndim(array) + len(dimensions)
     return insert_axes(array, sorted(_unique_axes("expand_dims", dimensions, ndim)))
@@ -431,11 +431,20 @@ def broadcast_in_dim(
         )
     dims = tuple(map(index, broadcast_dimensions))
     if out_sharding is None and np.shape(operand) == shape and dims == tuple(range(len(shape))):
-        return as_value(operand)
+        return _outliving(operand)
     make = lambda over: broadcast_in_dim_p.bind(
         operand, shape=shape, broadcast_dimensions=dims, sharding=over
     )
     return make(None) if out_sharding is None else made_at(make, out_sharding, "broadcast_in_dim")
+
+
+def _outliving(x: Any) -> Any:
+    """The operand of an operation that changes nothing, with memory of its own outside of any trace."""
+    value = as_value(x)
+    if value is not x or not x.ndim or isinstance(x, Tracer) or current() is not eval_trace:
+        return value
+    axes = tuple(range(x.ndim))
+    return broadcast_in_dim_p.bind(x, shape=x.shape, broadcast_dimensions=axes, sharding=None)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:

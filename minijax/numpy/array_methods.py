@@ -370,10 +370,12 @@ def _view(self, dtype=None, type=None):
         return self
     dtype = dtypes.check_user_dtype_supported(dtype, "view")
     old, new = dtypes.bit_width(self.dtype), dtypes.bit_width(dtype)
-    if self.dtype == dtype:
-        return self
     if not self.ndim and old != new:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+    if not self.ndim:
+        return shapes.squeeze(_view(shapes.expand_dims(self, 0), dtype), 0)
+    if self.dtype == dtype:
+        return self
     if old < new and self.shape[-1] % (new // old):
         raise ValueError(
             f"When changing to a larger dtype, its size must be a divisor of the total size in "

@@ -734,6 +734,8 @@ def frombuffer(
     >>> jnp.frombuffer(bytes([1, 0, 2]), dtype=jnp.uint8)
     Array([1, 0, 2], dtype=uint8)
     """
+    if isinstance(buffer, Array):
+        buffer = np.asarray(buffer)
     return asarray(np.frombuffer(buffer, dtype=_np_dtype(dtype), count=count, offset=offset))
 
 

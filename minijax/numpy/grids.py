@@ -12,6 +12,7 @@ from minijax.arguments.values import known_index
 from minijax.config import promoting_freely
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.lax.shapes import expand_dims
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import joined, stack
 from minijax.numpy.promotion import (
@@ -133,7 +134,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             )
         if not x.size:  # as NumPy has it
             x = asarray(np.zeros((0,), dtypes.int_()))
-        out.append(_along(x, place, len(args)))
+        out.append(expand_dims(x, [i for i in range(len(args)) if i != place]))
     return tuple(out)
 
 

@@ -101,7 +101,7 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
     return parts[0] if len(parts) == 1 else join(concatenate_p, parts, axis)
 
 
-@library(static=("axis", "dtype"), converted=("axis",))
+@library(static=("axis", "dtype"), converted=("axis",), forwards=True)
 def concatenate(
     arrays: np.ndarray | Array | Sequence[ArrayLike],
     axis: int | None = 0,
@@ -132,7 +132,7 @@ def concatenate(
     return joined("concatenate", parts, axis, dtype)
 
 
-@library(static=("axis",), converted=("axis",))
+@library(static=("axis",), converted=("axis",), forwards=True)
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an existing axis.
 

@@ -161,6 +161,8 @@ def reshaped(
 
 def _reshape(a: Any, wanted: Any, order: str, where: Any = None) -> Any:
     sizes = resolved_shape(wanted, a.aval.shape)
+    if a.aval.shape == sizes == () and order in ("C", "F"):  # an equation of upstream's too
+        return reshape_p.bind(a, new_sizes=(), dimensions=None, sharding=None)
     if order == "C":
         return reshaped(a, sizes, None, where)
     if order == "F":
@@ -172,7 +174,7 @@ def _reshape(a: Any, wanted: Any, order: str, where: Any = None) -> Any:
     raise ValueError(f"Unexpected value for 'order' argument: {order}. Give 'C' or 'F'.")
 
 
-@library(static=("shape", "order", "copy", "out_sharding"))
+@library(static=("shape", "order", "copy", "out_sharding"), forwards=True)
 def reshape(
     a: ArrayLike,
     shape: DimSize | Shape,
@@ -249,7 +251,7 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
 # -- order of axes ----------------------------------------------------------------------------
 
 
-@library(static=("axes",), converted=("axes",))
+@library(static=("axes",), converted=("axes",), forwards=True)
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Permute the axes of an array.
 
@@ -279,7 +281,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return transpose_p.bind(a, permutation=order)
 
 
-@library(static=("axes",), converted=("axes",))
+@library(static=("axes",), converted=("axes",), forwards=True)
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """Permute the axes of an array.
 
@@ -507,7 +509,7 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 # -- broadcasting -----------------------------------------------------------------------------
 
 
-@library(static=("shape", "out_sharding"))
+@library(static=("shape", "out_sharding"), forwards=True)
 def broadcast_to(
     array: ArrayLike,
     shape: DimSize | Shape,

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy.creation import asarray
+from minijax.numpy.creation import copy as copied
 from minijax.numpy.promotion import (
     axis_of,
     broadcast_shapes,
@@ -98,7 +100,10 @@ def vectorize(
                 f"Cannot pass None at locations {missing} with {signature=}: name them in excluded."
             )
         arrays = [None if x is None else asarray(x) for x in args]
-        return _map(fun, arrays, inputs, outputs, error_context)
+        out = _map(fun, arrays, inputs, outputs, error_context)
+        # Arguments that it gives back are copied, to outlive them.
+        own = lambda x: copied(x) if any(x is a for a in arrays) and type(x) is ArrayImpl else x
+        return tree_util.tree_map(own, out)
 
     return wrapped
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
+from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -246,7 +247,8 @@ def key_data(keys: ArrayLike) -> Array:
     >>> random.key_data(random.key(7))
     Array([0, 7], dtype=uint32)
     """
-    return random_unwrap_p.bind(as_keys(keys)[0])
+    wrapped_keys, words = as_keys(keys)
+    return keys if words and type(keys) is ArrayImpl else random_unwrap_p.bind(wrapped_keys)
 
 
 def key_impl(keys: ArrayLike) -> str | PRNGSpec:

@@ -482,7 +482,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     assert all(0 <= a < mat.ndim for a in axes), f"axes={axes} for shape={mat.shape}"
     batch, sparse, dense = _kinds(mat)
     last = mat.n_sparse - 1
-    data = mat.data
+    data = mat.data if axes else jnp.copy(mat.data)  # another array, as every sum is
     of_dense = [a - last for a in axes if a in dense]
     if of_dense:
         data = data.sum(of_dense, dtype=data.dtype)

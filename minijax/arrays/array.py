@@ -76,7 +76,7 @@ class ArrayImpl(Array):
     Array([1, 2], dtype=int32)
     """
 
-    __slots__ = ("_buffer", "_in_numpy", "signature")
+    __slots__ = ("__dict__", "_buffer", "_in_numpy", "signature")
 
     def __init__(self, buffer: Any, signature: Signature) -> None:
         self._buffer = buffer

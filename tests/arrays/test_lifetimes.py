@@ -197,3 +197,19 @@ def test_keys_and_sums_that_change_nothing():
         sparse = importlib.import_module(f"{m.__name__}.experimental.sparse")
         matrix = sparse.BCOO.fromdense(m.numpy.ones(3))
         assert matrix.sum(()).data is not matrix.data
+
+
+def test_attributes_that_users_set():
+    for m in (jax, upstream):
+        for x in (m.numpy.ones(3), m.random.key(0)):
+            x.note = "mine"
+            assert x.note == "mine" and not hasattr(x + 0 if x.ndim else x.copy(), "note")
+            del x.note
+            for name in ("note", "shape"):
+                with pytest.raises(AttributeError):
+                    delattr(x, name)
+            with pytest.raises(AttributeError):
+                x.shape = (1, 3)
+        for transform in (m.jit, m.vmap):
+            with pytest.raises(AttributeError):
+                transform(lambda x: setattr(x, "note", "mine"))(m.numpy.ones(3))

@@ -337,7 +337,6 @@ def generalized_normal(
     return generalized_normal_of(keys, jnp.asarray(p), shape, dtype)
 
 
-@library(static=("d", *_STATIC), converted=("d",), whole=True)
 def ball(
     key: ArrayLike,
     d: int,
@@ -361,6 +360,12 @@ def ball(
     >>> random.ball(random.key(0), 3, shape=(2,)).shape
     (2, 3)
     """
+    return _ball(key, d, p, shape, dtype, out_sharding=out_sharding)
+
+
+# A default order is an operand too: XLA makes products of powers by a constant, which round otherwise.
+@library(static=("d", *_STATIC), converted=("d",), whole=True)
+def _ball(key, d, p, shape, dtype, *, out_sharding):
     keys = single_key("ball", key)
     dtype = float_dtype("ball", dtype)
     check_arraylike("ball", p)

@@ -1,6 +1,9 @@
 """Random numbers, bit for bit upstream's: keys of both kinds, every sampler, jit and vmap."""
 
+import os
 import re
+import subprocess
+import sys
 
 import jax
 import ml_dtypes
@@ -227,6 +230,22 @@ SORTING = {"categorical", "choice", "permutation"}
 def test_eager(name):
     for row in ROWS[name][: 1 if name in HEAVY | SORTING else None]:
         in_both(name, lambda m, row=row: row(m.random, m.random.key(1701), np.float32))
+
+
+DEFAULT_ORDER = """
+import jax, minijax, numpy as np
+for dtype in "float32", "float16":
+    draws = [f(m.random.key(3), 10, *p, shape=(40,), dtype=dtype)
+             for m in (minijax, jax) for f in [m.random.ball] for p in ((), (2,))]
+    same = 4 if jax.__version_info__ < (0, 11) else 2
+    assert all(np.array_equal(draws[0], draw) for draw in draws[:same]), dtype
+"""
+
+
+def test_a_default_order_of_a_ball_rounds_as_the_order_given():
+    """In a process of its own, for XLA to optimize: a constant order would be rounded otherwise."""
+    environment = {**os.environ, "XLA_FLAGS": ""}
+    subprocess.run([sys.executable, "-c", DEFAULT_ORDER], env=environment, check=True)
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in NO_SAMPLERS])

@@ -1,7 +1,7 @@
 """Whether XLA's two ways to make kernels give the same bits; run as a program, with XLA's own flags.
 
-Prints which programs differ, and how many were compared; then whether `tan`, which is left out, does
-differ, and whether it is the older way that a small program is compiled.
+Prints which programs differ, and how many were compared; then whether `tan` and sums of products, which
+are left out, do differ, and whether it is the older way that a small program is compiled.
 """
 
 import functools
@@ -104,6 +104,9 @@ def main():
     print(f"different: {different}\ncompared: {compared}")
     x = jnp.asarray(values(np.dtype("float32")))
     print("tan differs:", not agree(*results(minijax.jit(jnp.tan).lower(x), (x,))))
+    a, b, t = np.float32(-3), np.float32(3), jnp.arange(199, dtype="float32") / 199
+    between = minijax.jit(lambda a, b, t: a * (1 - t) + b * t).lower(a, b, t)
+    print("a sum of products differs:", not agree(*results(between, (a, b, t))))
     lowered = minijax.jit(jnp.sin).lower(x)
     chosen, older, newer = (
         lowered.compile(compiler_options=options).as_text() for options in (None, OLDER, NEWER)

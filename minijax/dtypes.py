@@ -199,7 +199,7 @@ def _as_dtype(dtype: Any) -> np.dtype:
     if isinstance(dtype, (type, str)):
         found = _interned.get(dtype)
         if found is None:
-            found = getattr(dtype, "dtype", None)
+            found = None if isinstance(dtype, str) else getattr(dtype, "dtype", None)
             if not isinstance(found, np.dtype):  # a NumPy class has a descriptor there
                 found = _numpy_dtype(dtype)
             _interned[dtype] = found

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import minijax
 from minijax import dtypes
 from minijax.config import override
 
@@ -359,3 +360,11 @@ def _dtype_or_error(function, dtype):
         return function(dtype)
     except Exception as error:
         return type(error).__name__
+
+
+def test_names_that_are_strings_of_numpy():
+    """They have a dtype of their own, and are equal to Python's."""
+    for m in (minijax, jax):
+        name = np.str_("int16")
+        assert m.numpy.ones(2).astype(name).dtype == m.numpy.zeros(2, name).dtype == np.int16
+        assert m.numpy.zeros(2, "int16").dtype == m.dtypes.canonicalize_dtype(name) == np.int16

@@ -100,12 +100,10 @@ class LinearFunction(LinearMap):
             if wanted.dtype != dtypes.float0:
                 given.append(t)
         outs = iter(eval_jaxpr(self.jaxpr, self.consts, *given))
-        return self.out_tree.unflatten(
-            [
-                as_result(next(outs) if live else instantiate(Zero(aval.to_tangent_aval())))
-                for live, aval in zip(self.live, self.out_avals, strict=True)
-            ]
-        )
+        zero = lambda aval: instantiate(Zero(aval.to_tangent_aval()))
+        pairs = zip(self.live, self.out_avals, strict=True)
+        found = [as_result(next(outs) if live else zero(aval)) for live, aval in pairs]
+        return self.out_tree.unflatten(found)
 
 
 class Pullback(LinearMap):

@@ -500,6 +500,12 @@ class _Runner:
         p = eqn.params
         first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
         cond_consts, body_consts, init = ins[:first], ins[first:second], ins[second:]
+        if p["cond_jaxpr"].out_avals[0].shape:
+            raise ValueError(
+                "Checkify does not support batched while-loops (checkify-of-vmap-of-while). \n"
+                "Hint: if possible, move the vmap to the outer level to get "
+                "vmap-of-checkify-of-while."
+            )
 
         def holds(state, values):
             state, (go,) = self.run(p["cond_jaxpr"], state, [*cond_consts, *values])

@@ -92,12 +92,11 @@ def read(x: Any, index: Terms, options: Options) -> Any:
     """`x[index]`."""
     places = [term for term in index.terms if term[0] is not NEW]
     check_reach(places)
-    if (
-        index.expanded
-        or any(term[0] is ARRAY for term in places)
-        or (options.mode is not None and GatherScatterMode.from_any(options.mode) is _FILL)
-    ):
+    mode = None if options.mode is None else GatherScatterMode.from_any(options.mode)
+    if index.expanded or any(term[0] is ARRAY for term in places) or mode is _FILL:
         return _read_by_gather(x, index, options)
+    if mode is GatherScatterMode.CLIP:
+        places = [_clipped(term, size) for term, size in zip(places, index.shape, strict=True)]
     try:
         within = all(
             type(term[1]) is int and (term[0] is SLICE or 0 <= term[1] < size)
@@ -133,6 +132,13 @@ def _read_by_slice(x: Any, terms: list[tuple], places: list[tuple]) -> Any:
             strides=strides if gaps else None,
         )
     return _finished(x, terms, places)
+
+
+def _clipped(term: tuple, size: Any) -> tuple:
+    """A known integer out of range as that of the nearest element."""
+    if term[0] is SLICE or type(term[1]) is not int or not isinstance(size, int) or not size:
+        return term
+    return (term[0], min(max(term[1], 0), size - 1), *term[2:])
 
 
 def _clamped(term: tuple, size: Any) -> tuple:

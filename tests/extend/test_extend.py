@@ -331,6 +331,9 @@ CHECKS = {
     "division": lambda m, c, f: (c.checkify(lambda x: 1 / x, errors=c.float_checks), 0.0),
     "index": lambda m, c, f: (c.checkify(lambda x: x[m.numpy.int32(5)], errors=c.index_checks), [1.0]),
     "update": lambda m, c, f: (c.checkify(lambda x: x.at[5].set(1), errors=c.index_checks), [1.0, 2.0]),
+    "clipped": lambda m, c, f: (
+        c.checkify(lambda x: x.at[5].get(mode="clip"), errors=c.index_checks), [1.0, 2.0],
+    ),
     "not asked": lambda m, c, f: (c.checkify(m.jit(f), errors=c.nan_checks), 2.0),
     "reference": lambda m, c, f: (c.checkify(in_reference(m), errors=c.float_checks), [1.0, 2.0]),
     "reference, nan": lambda m, c, f: (
@@ -368,6 +371,9 @@ def test_check_errors():
             error.throw()
         with pytest.raises(c.JaxRuntimeError, match="positive"):
             c.check_error(error)
+        until = m.vmap(lambda x: m.lax.while_loop(lambda s: s < 3, lambda s: s + x, 0.0))
+        with pytest.raises(ValueError, match=r"batched while-loops .checkify-of-vmap-of-while."):
+            c.checkify(until, errors=c.float_checks)(np.ones(2, np.float32))
         with pytest.raises(ValueError, match="not functionalized"):
             m.jit(positive(m))(1.0)
         with pytest.raises(c.JaxRuntimeError, match="failed"):

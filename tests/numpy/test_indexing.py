@@ -156,6 +156,24 @@ def test_get_in_modes(index):
     check(lambda x, index: x.at[index].get(wrap_negative_indices=False), index, grad=False)
 
 
+BEYOND = [
+    9,
+    -9,
+    (1, 9),
+    (ALL, -9),
+    (9, slice(1, None)),
+    (9, slice(None, None, 2)),
+    (None, 9),
+    (..., 9),
+]
+
+
+@pytest.mark.parametrize("index", BEYOND, ids=spelled)
+def test_known_places_out_of_range_are_clipped(index):
+    """Before they are read, so that the program, and `checkify`, knows a place within the array."""
+    check(lambda x, index: x.at[index].get(mode="clip"), index, grad=False)
+
+
 KINDS = ["set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max"]
 
 

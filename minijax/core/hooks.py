@@ -127,10 +127,10 @@ class Hooks(Slots):
 
     # -- keys: lax.key_reuse -----------------------------------------------------------------------
 
-    def watcher_of(self, closed: Any, traced_for: str | None = None) -> Callable | None:
+    def watcher_of(self, closed: Any) -> Callable | None:
         """Return a function of the arguments, to call before each run of a program, or None.
 
-        That returns a function of the results. A program that was just traced is checked by itself.
+        That returns a function of the results. Used while the reuse of keys is checked.
         """
         return None
 

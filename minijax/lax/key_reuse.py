@@ -83,10 +83,9 @@ class _Walk:
     stands for what is not followed.
     """
 
-    def __init__(self, place: str | None, looped: bool = False, traced: bool = False):
+    def __init__(self, place: str | None, looped: bool = False):
         self.place = place  # of the call, for what is called at once
         self.looped = looped  # a loop or a branch, in which equations have places of their own
-        self.known = {} if traced else _consumed  # by programs that ran before
         self.consumed: dict[int, str] = {}
 
     def place_of(self, eqn: JaxprEqn) -> str:
@@ -94,7 +93,7 @@ class _Walk:
 
     def consume(self, numbers: np.ndarray, place: str) -> None:
         for number in np.unique(numbers).tolist():
-            first = self.consumed.get(number) or self.known.get(number)
+            first = self.consumed.get(number) or _consumed.get(number)
             if first is not None:
                 again = "again there" if first == place else f"again at {place}"
                 raise errors.KeyReuseError(
@@ -283,21 +282,12 @@ def _consume_rest(walk: _Walk, xs: Sequence[Any]) -> None:
 # -- watching programs ------------------------------------------------------------------------------
 
 
-def watcher_of(closed: ClosedJaxpr, traced_for: str | None = None) -> Callable | None:
+def watcher_of(closed: ClosedJaxpr) -> Callable | None:
     """Return what to call with the arguments of a program before it runs; None if it meets no keys.
-
-    A program that was traced, for anything but a library function, is checked by itself, whichever
-    keys it is called with: it may never run, as that of `eval_shape` or `make_jaxpr`.
 
     It gives what to call with the results. The lines within functions that the user wrote are their
     own: of a jit, a loop or a branch; a library function has that of its call.
     """
-    if traced_for is not None:
-        if local.context.settings.debug_key_reuse and traced_for != "library":
-            _Walk(None, traced=True).closed(
-                closed, [_any_value(v.aval) for v in closed.jaxpr.invars]
-            )
-        return None
     if not _meets_keys(closed):
         return None
     info, eqns = closed.jaxpr.debug_info, closed.jaxpr.eqns
@@ -325,11 +315,6 @@ def watcher_of(closed: ClosedJaxpr, traced_for: str | None = None) -> Callable |
 
 def _known_if(wanted: bool, x: ArrayImpl) -> Any:
     return _known(x) if wanted else None
-
-
-def _any_value(aval: Any) -> np.ndarray | None:
-    """An argument of which only the type is known: keys that differ, or what is not followed."""
-    return _fresh(aval.shape) if _is_key(aval) else None
 
 
 def _meets_keys(closed: ClosedJaxpr) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from minijax import tree_util
 from minijax.arguments.functions import check_results, debug_info
 from minijax.core.avals import AbstractValue
-from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import is_constant
@@ -83,7 +82,6 @@ def trace_function(
 
     run = call if wrap is None else wrap(call, found)
     closed = trace_to_jaxpr(run, avals, debug_info(what, fun, in_tree, statics), values)
-    hooks.watcher_of(closed, what)
     consts: Sequence[Any] = ()
     if hoisted is not None:
         closed, consts = close_over(closed, hoisted)

@@ -655,31 +655,6 @@ def test_used_once(name):
     assert reused(name, USED_ONCE) == ["fine", "fine"]
 
 
-# Programs that are traced and never run, of a function of a key.
-TRACED_ONLY = {
-    "eval_shape": lambda m, f, k: m.eval_shape(f, k),
-    "eval_shape of a type": lambda m, f, k: m.eval_shape(f, m.ShapeDtypeStruct((), k.dtype)),
-    "make_jaxpr": lambda m, f, k: m.make_jaxpr(f)(k),
-    "make_jaxpr of no arguments": lambda m, f, k: m.make_jaxpr(lambda: f(k))(),
-    "lower": lambda m, f, k: m.jit(f).lower(k),
-    "trace": lambda m, f, k: m.jit(f).trace(k),
-    "eval_shape of jit": lambda m, f, k: m.jit(f).eval_shape(k),
-}
-
-
-@pytest.mark.parametrize("name", TRACED_ONLY)
-def test_traced_programs_that_use_a_key_twice(name):
-    for m in (minijax, jax):
-        twice = lambda k, m=m: m.random.normal(k) + m.random.uniform(k)
-        split = lambda k, m=m: m.vmap(m.random.normal)(m.random.split(k))
-        key = m.random.key(0)
-        with m.debug_key_reuse(True):
-            with pytest.raises(m.errors.KeyReuseError):
-                TRACED_ONLY[name](m, twice, key)
-            TRACED_ONLY[name](m, split, key)
-            m.random.normal(key)  # tracing consumes nothing
-
-
 def test_both_places_are_named():
     key = minijax.random.key(0)
     with minijax.debug_key_reuse(True):

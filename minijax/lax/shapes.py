@@ -371,7 +371,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """
     dimensions = tuple(items_of(dimensions))
     if not dimensions:
-        return _outliving(array)
+        return _with_own_memory(array)
     check_at_most("the number of axes", len(dimensions), MOST_AXES)
     ndim = np.ndim(array) + len(dimensions)
     return insert_axes(array, sorted(_unique_axes("expand_dims", dimensions, ndim)))
@@ -431,15 +431,15 @@ def broadcast_in_dim(
         )
     dims = tuple(map(index, broadcast_dimensions))
     if out_sharding is None and np.shape(operand) == shape and dims == tuple(range(len(shape))):
-        return _outliving(operand)
+        return _with_own_memory(operand)
     make = lambda over: broadcast_in_dim_p.bind(
         operand, shape=shape, broadcast_dimensions=dims, sharding=over
     )
     return make(None) if out_sharding is None else made_at(make, out_sharding, "broadcast_in_dim")
 
 
-def _outliving(x: Any) -> Any:
-    """The operand of an operation that changes nothing, with memory of its own outside of any trace."""
+def _with_own_memory(x: Any) -> Any:
+    """Return the operand of an operation that changes nothing: outside of any trace, a copy of it."""
     value = as_value(x)
     if value is not x or not x.ndim or isinstance(x, Tracer) or current() is not eval_trace:
         return value

@@ -135,7 +135,7 @@ def _read_by_slice(x: Any, terms: list[tuple], places: list[tuple]) -> Any:
 
 
 def _clipped(term: tuple, size: Any) -> tuple:
-    """A known integer out of range as that of the nearest element."""
+    """The term of the nearest element, where it is a known integer out of range."""
     if term[0] is SLICE or type(term[1]) is not int or not isinstance(size, int) or not size:
         return term
     return (term[0], min(max(term[1], 0), size - 1), *term[2:])

@@ -58,8 +58,8 @@ def is_small(text: str) -> bool:
 def _adds_products(text: str) -> bool:
     """Whether there is a sum or difference of two products.
 
-    Fused operations round one of the two, and which one it is depends on the way: in 17 of 2,000 random
-    programs of some ten operations, three others of which differed too.
+    Fused operations round one of the two, and which one depends on the way: 17 of 2,000 random programs
+    of some ten operations differed for that, and three for other reasons.
     """
     products = set()
     for name, operation, x, y in re.findall(_SUMS, text):

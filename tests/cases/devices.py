@@ -663,6 +663,7 @@ def _failing(t, f, hangs=False):
         "io": lambda a: io(fail, struct(a.shape, a.dtype), a),
         "ordered": lambda a: io(fail, struct(a.shape, a.dtype), a, ordered=True),
         "nothing": lambda a: (io(fail, None, a), a)[1],
+        "nothing, ordered": lambda a: (io(fail, None, a, ordered=True), a)[1],
         "debug": lambda a: (t.m.debug.callback(fail, a), a)[1],
     }
     if hangs and t.m is jax:

@@ -163,6 +163,75 @@ def _over_two_meshes(t):
 PROGRAMS |= {"a program over two meshes": _over_two_meshes}
 
 
+# -- what is split over Explicit axes, where no mesh is in force ---------------------------------------
+
+
+class _OnNoMesh:
+    """Arrays that are split, with no mesh in force, and `z`, which is on no mesh."""
+
+    def __init__(self, t):
+        self.lax, self.jnp, self.m = t.lax, t.jnp, t.m
+        put = lambda value, *spec: t.m.device_put(
+            value, t.sharding.NamedSharding(t.m.make_mesh((4, 2), ("x", "y")), t.P(*spec))
+        )
+        self.x, self.xs, self.z = put(X, "x", "y"), put(X, None, "y"), t.jnp.zeros((8, 4))  # fmt: skip
+        self.row = t.jnp.zeros(4)
+
+    def carry(self, kind, init, step):
+        """The last carry of a loop, from `init`; `step` gives what is added to the carry."""
+        lax, jnp, m = self.lax, self.jnp, self.m
+        body = lambda i, c: m.tree.map(jnp.add, c, step(c))
+        return {
+            "fori": lambda init: lax.fori_loop(0, 3, body, init),
+            "fori to a bound": lambda init: m.jit(
+                lambda n, x: lax.fori_loop(0, n, body, init), keep_unused=True)(3, self.x),
+            "while": lambda init: lax.while_loop(
+                lambda c: m.tree.leaves(c)[0].sum() < 9, lambda c: body(0, c), init),
+            "scan": lambda init: lax.scan(lambda c, _: (body(0, c), c), init, length=3),
+            "scan back": lambda init: lax.scan(
+                lambda c, _: (body(0, c), c), init, length=3, reverse=True, unroll=3),
+            "jit": lambda init: m.jit(lambda x: lax.scan(
+                lambda c, _: (body(0, c), c), init, length=3), keep_unused=True)(self.x),
+        }[kind](init)  # fmt: skip
+
+
+_CARRIES = {
+    "one": lambda s: (s.z, lambda c: s.x),
+    "NumPy's": lambda s: (np.zeros_like(X), lambda c: s.x),
+    "a pair": lambda s: ((s.z, s.x), lambda c: (s.x, c[0])),
+    "of 16 bits": lambda s: (s.z.astype("bfloat16"), lambda c: s.x.astype("bfloat16")),
+    "of integers": lambda s: (s.z.astype("int8"), lambda c: s.x.astype("int8") + 1),
+}
+_CHOICES = {
+    "cond": lambda s: s.lax.cond(True, lambda: s.x, lambda: s.z),
+    "cond, the other": lambda s: s.lax.cond(False, lambda: s.x, lambda: s.z),
+    "cond of an array": lambda s: s.lax.cond(
+        s.x.sum() > 0, lambda x: x * 2, lambda x: s.jnp.zeros((8, 4)), s.x),
+    "cond in jit": lambda s: s.m.jit(lambda x: s.lax.cond(
+        x.sum() > 0, lambda x: {"a": x * 2}, lambda x: {"a": s.jnp.zeros((8, 4))}, x))(s.x),
+    "switch": lambda s: s.lax.switch(
+        1, [lambda x: (x, x), lambda x: (s.jnp.zeros((8, 4)), x), lambda x: (x * 1, s.z)], s.x),
+    "scan over rows": lambda s: s.lax.scan(lambda c, row: (c + row, c), s.row, s.xs),
+    "scan that starts again": lambda s: s.lax.scan(
+        lambda c, _: (s.jnp.zeros((8, 4)), c), s.x, length=3),
+    "scan in scan": lambda s: s.lax.scan(lambda c, row: s.lax.scan(
+        lambda c, _: (c + row, c), c, length=2), s.row, s.xs),
+    "concatenate": lambda s: [s.jnp.concatenate([s.z, s.x], axis) for axis in (0, 1)],
+    "stack": lambda s: [s.jnp.stack([s.x, s.z], axis) for axis in (0, 1, 2)],
+    "select": lambda s: [s.lax.select(s.x > 1, s.x, s.z), s.jnp.where(True, s.z, s.x)],
+    "device_put under vmap": lambda s: s.m.jit(s.m.vmap(
+        lambda row: s.m.device_put(row, s.x.sharding)))(np.ones((3, 8, 4), np.float32)).shape,
+}  # fmt: skip
+PROGRAMS |= {
+    f"on no mesh, {kind}, {name}": lambda t, kind=kind, make=make: (
+        lambda s: s.carry(kind, *make(s)))(_OnNoMesh(t))
+    for name, make in _CARRIES.items()
+    for kind in ("fori", "fori to a bound", "while", "scan", "scan back", "jit")
+} | {
+    f"on no mesh, {name}": lambda t, f=f: f(_OnNoMesh(t)) for name, f in _CHOICES.items()
+}  # fmt: skip
+
+
 # -- equal meshes on several threads -----------------------------------------------------------------
 
 

@@ -570,3 +570,17 @@ def test_lobpcg_errors(run):
         return run(m, linalg.lobpcg_standard, m.numpy.eye(20), m.numpy.ones((20, 3)))
 
     compare(of)
+
+
+@pytest.mark.parametrize("form", [*FORMATS, "BCOO"])
+def test_shapes_of_arrays(form):
+    """Sizes may be concrete arrays: results of other functions."""
+
+    def run(m, sparse):
+        given = getattr(sparse, form).fromdense(m.numpy.asarray(PLAIN))
+        buffers, jnp = m.tree.leaves(given), m.numpy
+        x = type(given)(buffers, shape=(jnp.max(jnp.arange(5)), jnp.asarray(3)))
+        summed = sparse.bcoo_reduce_sum(x, axes=(1,)) if form == "BCOO" else x
+        return x.todense(), x @ jnp.ones(3), m.jit(lambda x: x.todense())(x), summed.todense()
+
+    compare(run)

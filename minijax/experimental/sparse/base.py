@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,11 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
     """An operation on an accelerator takes a slower way than it could."""
 
 
+def _size(n: Any) -> Any:
+    """A size of a shape; the value of a concrete array, by which programs could not be found again."""
+    return operator.index(n) if isinstance(n, Array) and not isinstance(n, Tracer) else n
+
+
 class JAXSparse(abc.ABC):
     """The base class of sparse arrays: shape, size and ndim, `T`, and operators.
 
@@ -46,7 +52,7 @@ class JAXSparse(abc.ABC):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, args: tuple[Array, ...], *, shape: Sequence[int]):
-        self.shape = tuple(shape)
+        self.shape = tuple(map(_size, shape))
 
     @property
     @abc.abstractmethod

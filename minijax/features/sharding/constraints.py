@@ -370,9 +370,12 @@ def hidden(x: Any, axes: Sequence[Any]) -> Any:
 
 
 def _is_of_type(x: Any, aval: Any) -> bool:
-    """Whether a tangent or cotangent is split as its type is; one that is no array may be split so."""
+    """Whether a tangent or cotangent is split as its type is, or may be split so.
+
+    What is no array may, and what is not split where no mesh is in force.
+    """
     found = get_aval(x)
-    if not isinstance(x, Array):
+    if not isinstance(x, Array) or (explicit_of(found) is None and get_abstract_mesh().empty):
         return sums_of(found) == sums_of(aval)
     return explicit_of(found) == explicit_of(aval)
 

@@ -18,7 +18,7 @@ from minijax.dtypes import short_name
 from minijax.errors import ShardingTypeError
 from minijax.features.sharding.types import explicit_of
 from minijax.features.sharding.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
-from minijax.runtime.mesh import PartitionSpec, axes_of
+from minijax.runtime.mesh import PartitionSpec, axes_of, get_abstract_mesh
 
 __all__ = [
     "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
@@ -197,8 +197,13 @@ def merge(name: str, avals: Sequence[Any], places: Sequence[Parts]) -> Parts:
 
 
 def all_alike(avals: Sequence[Any]) -> Parts:
-    """Parts of operands that are split alike; ShardingTypeError for others."""
+    """Parts of operands that are split alike; ShardingTypeError for others.
+
+    Where no mesh is in force, those that are not split go with those that are.
+    """
     places = [parts_of(aval) for aval in avals]
+    if get_abstract_mesh().empty:
+        places = [parts for parts in places if any(parts)] or places[:1]
     if any(parts != places[0] for parts in places):
         raise ShardingTypeError(
             "All operands should have the same sharding. Got shardings "

@@ -57,9 +57,7 @@ def _typed(aval: Any, where: Any) -> Any:
         return aval.update(memory_space=where)
     if not isinstance(where, shardings.Sharding):
         return aval
-    typed = aval.update(sharding=where, memory_space=space_of(where.memory_kind))
-    where.shard_shape(aval.shape)
-    return typed
+    return aval.update(sharding=where, memory_space=space_of(where.memory_kind))
 
 
 @device_put_p.impl

@@ -6,6 +6,9 @@ is neither traced nor compiled again.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,12 +23,13 @@ from minijax.features.sharding.types import explicit_of, vma_of
 from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type
 from minijax.namespace import written_in
+from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.jit import jit_p
 from minijax.transforms.tracing import Traced, any_constant, positional, trace_function
 
 __all__ = [
     "check_callables", "check_carry", "difference", "listed", "plain",
-    "program_of", "promoted", "run_inline", "same_type",
+    "program_of", "run_inline", "same_type", "settled", "splits_as",
 ]  # fmt: skip
 
 # -- tracing the functions that a user gives ----------------------------------------------------
@@ -38,18 +42,21 @@ def program_of(
     avals: Sequence[AbstractValue],
     kind: Any = None,
     adapt: Callable[[Callable], Callable] | None = None,
+    splits: tuple[Any, ...] = (),
 ) -> Traced:
     """Record `fun` on arguments of these tree structures, whose leaves have these avals.
 
     All that it closes over is an argument of the program. `adapt` makes from `fun` the function that
-    is recorded; `kind` is a key that stands for it.
+    is recorded; `kind` is a key that stands for it. `splits` says how its first results are to be
+    split, as `splits_as` gives it.
     """
     avals = tuple(avals)
 
     def make() -> Traced:
+        split = _split_results(fun, splits) if splits else fun
         traced = trace_function(
             name,
-            fun if adapt is None else adapt(fun),
+            split if adapt is None else adapt(split),
             positional(trees),
             avals,
             hoisted=any_constant,
@@ -61,35 +68,87 @@ def program_of(
     # A bound method is a new object at each access, and may read a state that changes.
     if hasattr(fun, "__self__"):
         return make()
-    return kept_with(fun, "control flow").find((kind, trees, avals), make, Traced.is_lasting)
+    return kept_with(fun, "control flow").find(
+        (kind, trees, avals, splits), make, Traced.is_lasting
+    )
 
 
-def promoted(
+def _split_results(fun: Callable, splits: Sequence[Any]) -> Callable:
+    @functools.wraps(fun)
+    def split(*args: Any) -> Any:
+        leaves, tree = tree_util.flatten(fun(*args))
+        pairs = itertools.zip_longest(leaves, splits[: len(leaves)])
+        return tree.unflatten([split_as(x, where) for x, where in pairs])
+
+    return split
+
+
+def splits_as(avals: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+    """Return how values of types `others` have to be split for them to be of types `avals`.
+
+    Where no mesh is in force, what is not split may be on no mesh at all, and goes with what is
+    split. An empty tuple says that there is nothing to do.
+    """
+    if not get_abstract_mesh().empty:
+        return ()
+    splits = [
+        where if where and explicit_of(y) is None and x.shape == getattr(y, "shape", None) else None
+        for x, y in zip(avals, others, strict=False)
+        for where in [explicit_of(x)]
+    ]
+    return tuple(splits) if any(splits) else ()
+
+
+def settled(
+    fun: Callable,
+    leaves: Sequence[Any],
+    avals: Sequence[Any],
+    trace: Callable[..., Traced],
+    carry_of: Callable[[Traced], Sequence[Any]],
+) -> tuple[Traced, Sequence[Any], Sequence[Any]]:
+    """Trace the body of a loop on a carry of types that it keeps, if there are such.
+
+    `trace` makes the program for types of the carry, with `splits` as `program_of` takes them, and
+    `carry_of` gives the types of the carry that it returns. The result is the program, the initial
+    values and the types of the carry.
+    """
+    traced = trace(avals)
+    while (changed := _promoted(fun, leaves, avals, carry_of(traced))) is not None:
+        leaves, avals = changed
+        traced = trace(avals)
+    splits = splits_as(avals, carry_of(traced))
+    return trace(avals, splits=splits) if splits else traced, leaves, avals
+
+
+def _promoted(
     fun: Callable, leaves: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
-) -> list[Any] | None:
-    """The initial values of a loop with weakly typed ones converted to what the body makes of them.
+) -> tuple[Sequence[Any], Sequence[Any]] | None:
+    """The initial values and types of a loop that its body keeps, as far as can be seen from one step.
 
-    Where the body is a library's, values that it makes vary over mesh axes, or splits over them, do
-    and are so from the start.
-    None if none has to be converted. `out_avals` are those of the carry that the body returns.
+    Weakly typed values are converted to what the body makes of them. What it splits over a mesh that
+    is not in force is so from the start; where it is a library's, values that it makes vary over mesh
+    axes, or splits over them, do and are so too.
+    None if nothing has to be changed. `out_avals` are those of the carry that the body returns.
     """
     if len(in_avals) != len(out_avals):
         return None
-    found, changed = list(leaves), False
+    found, types = list(leaves), list(in_avals)
     for index, (given, made) in enumerate(zip(in_avals, out_avals, strict=True)):
         if given is made:
             continue
         more, where = vma_of(made) - vma_of(given), explicit_of(made)
         splits = where is not None and explicit_of(given) is None and given.shape == made.shape
-        if (more or splits) and written_in(fun).startswith("minijax."):
+        if splits and get_abstract_mesh().empty:
+            types[index] = given.update(sharding=where)
+        elif (more or splits) and written_in(fun).startswith("minijax."):
             found[index] = split_as(vary(leaves[index], more), where if splits else None)
-            changed = changed or get_aval(found[index]) is not given
+            types[index] = get_aval(found[index])
         elif given.weak_type and given.dtype != made.dtype:
             joined, _ = dtypes.promote(((given.dtype, True), (made.dtype, made.weak_type)))
             if joined == made.dtype:
                 found[index] = convert_element_type(leaves[index], joined)
-                changed = True
-    return found if changed else None
+                types[index] = get_aval(found[index])
+    return None if all(map(operator.is_, types, in_avals)) else (found, types)
 
 
 def check_callables(message: str, *functions: Any) -> None:

@@ -19,6 +19,7 @@ from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.trace import Tracer
+from minijax.features.sharding.types import explicit_of
 from minijax.lax.compare import clamp_p, ne_p
 from minijax.lax.control_flow.common import (
     check_callables,
@@ -27,6 +28,7 @@ from minijax.lax.control_flow.common import (
     plain,
     program_of,
     same_type,
+    splits_as,
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import to_dtype
@@ -104,8 +106,12 @@ def _choose(
     key = (name, traced[1:])
     plan = traced[0].plans.get(key)
     if plan is None:
-        _check_agreement(name, traced, branches, labels)
-        ordered = traced[::-1] if name == "cond" else traced
+        alike = [
+            program_of(name, f, trees, avals, splits=splits) if splits else branch
+            for f, branch, splits in zip(branches, traced, _splits(traced), strict=True)
+        ]
+        _check_agreement(name, alike, branches, labels)
+        ordered = alike[::-1] if name == "cond" else alike
         plan = traced[0].plans[key] = _make_plan(ordered)
     args = [*plan.consts, *leaves]
     outs = []
@@ -118,6 +124,13 @@ def _choose(
         rest = iter(outs)
         outs = [next(rest) if k is None else as_value(args[k]) for k in plan.passed]
     return traced[0].out_tree.unflatten(outs)
+
+
+def _splits(traced: Sequence[Traced]) -> list[tuple[Any, ...]]:
+    """Return for each branch how its results are to be split: as another branch splits them."""
+    columns = zip(*[branch.closed.out_avals for branch in traced], strict=False)
+    first = [next((x for x in column if explicit_of(x)), column[0]) for column in columns]
+    return [splits_as(first, branch.closed.out_avals) for branch in traced]
 
 
 def _check_agreement(name, traced, branches, labels) -> None:

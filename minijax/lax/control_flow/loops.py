@@ -6,6 +6,7 @@ goes on while any element does.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from minijax.features.effects.kinds import is_io
 from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
-from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
+from minijax.lax.control_flow.common import check_callables, check_carry, program_of, settled
 from minijax.lax.control_flow.dependence import (
     carry_reached,
     chosen,
@@ -208,12 +209,10 @@ class _WhilePlan:
 
 
 def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[Any]]:
-    in_avals = [get_aval(x) for x in leaves]
-    body = program_of("while_loop", body_fun, (tree,), in_avals)
-    while (changed := promoted(body_fun, leaves, in_avals, body.closed.out_avals)) is not None:
-        leaves = changed
-        in_avals = [get_aval(x) for x in leaves]
-        body = program_of("while_loop", body_fun, (tree,), in_avals)
+    trace = functools.partial(program_of, "while_loop", body_fun, (tree,))
+    body, leaves, in_avals = settled(
+        body_fun, leaves, [get_aval(x) for x in leaves], trace, lambda body: body.closed.out_avals
+    )
     cond = program_of("while_cond", cond_fun, (tree,), in_avals)
     plan = body.plans.get(cond)
     if plan is None:
@@ -379,15 +378,17 @@ def _next(i: Any) -> Any:
 
 def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[Traced, Sequence[Any]]:
     avals = [get_aval(x) for x in leaves]
-    trees = (_LEAF, tree)
-    how = {"kind": "fori", "adapt": _counted}
-    traced = program_of(what, body_fun, trees, [index_aval, *avals], **how)
+
+    def trace(avals, **options):
+        options |= {"kind": "fori", "adapt": _counted}
+        return program_of(what, body_fun, (_LEAF, tree), [index_aval, *avals], **options)
+
+    traced = trace(avals)
     if traced.plans:
         return traced, leaves
-    while (changed := promoted(body_fun, leaves, avals, traced.closed.out_avals[1:])) is not None:
-        leaves = changed
-        avals = [get_aval(x) for x in leaves]
-        traced = program_of(what, body_fun, trees, [index_aval, *avals], **how)
+    traced, leaves, avals = settled(
+        body_fun, leaves, avals, trace, lambda body: body.closed.out_avals[1:]
+    )
     out_tree = traced.out_tree.children()[1]
     check_carry(what, body_fun, 1, tree, avals, out_tree, traced.closed.out_avals[1:])
     return traced, leaves

@@ -22,7 +22,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.features.queries import is_ref
 from minijax.features.sharding.sharding_rules import parts_of
-from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
+from minijax.lax.control_flow.common import check_callables, check_carry, program_of, settled
 from minijax.lax.control_flow.dependence import permuted, split_list
 from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.creation import iota
@@ -226,21 +226,19 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
     count = len(init_leaves)
     in_avals = [get_aval(x) for x in init_leaves]
     x_avals = [_row_aval(get_aval(x), "xs", length) for x in xs_leaves]
-    traced = program_of("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
-    plan = traced.plans.get(count)
+
+    def trace(avals, **options):
+        return program_of("scan", f, (init_tree, xs_tree), [*avals, *x_avals], **options)
+
+    def carry_of(traced):
+        return traced.closed.out_avals[: _pair(traced, f)[0].num_leaves]
+
+    plan = trace(in_avals).plans.get(count)
     if plan is not None:
         return plan, init_leaves
+    traced, init_leaves, in_avals = settled(f, init_leaves, in_avals, trace, carry_of)
     carry_tree, _ = _pair(traced, f)
-    count_out = carry_tree.num_leaves
-    outs = traced.closed.out_avals[:count_out]
-    while (changed := promoted(f, init_leaves, in_avals, outs)) is not None:
-        init_leaves = changed
-        in_avals = [get_aval(x) for x in init_leaves]
-        traced = program_of("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
-        carry_tree, _ = _pair(traced, f)
-        outs = traced.closed.out_avals[: carry_tree.num_leaves]
-    out_avals = traced.closed.out_avals[: carry_tree.num_leaves]
-    check_carry("scan", f, 0, init_tree, in_avals, carry_tree, out_avals, "carry")
+    check_carry("scan", f, 0, init_tree, in_avals, carry_tree, carry_of(traced), "carry")
     return make_plan(traced, count), init_leaves
 
 

@@ -204,6 +204,7 @@ from minijax.lax.indexing import (
 from minijax.lax.joining import (
     concatenate,
     concatenate_p,
+    shape_as_value,
     split,
     split_p,
     stack,
@@ -269,7 +270,6 @@ from minijax.lax.shapes import (
     reshape_p,
     rev,
     rev_p,
-    shape_as_value,
     squeeze,
     squeeze_p,
     tile,

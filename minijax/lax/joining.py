@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from minijax import dtypes
 from minijax.arguments.functions import check_at_most
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.core.trace import eval_trace
+from minijax.core.trace import Tracer, eval_trace
 from minijax.features.library import MOST_ARRAYS
+from minijax.features.queries import is_dim
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import all_alike, ambiguous, as_operand, parts_of
 from minijax.features.sharding.unreduced import alike, first
+from minijax.lax.convert import convert_element_type
 from minijax.lax.rules import linear_together, same_dtypes
-from minijax.lax.shapes import canonical_axis, resized, size_of, trailing
+from minijax.lax.shapes import canonical_axis, canonical_shape, resized, size_of, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import mapped_size, to_axis
 from minijax.transforms.primitives import instantiate
@@ -27,7 +30,7 @@ from minijax.transforms.tangents import is_undefined
 from minijax.typing import ArrayLike
 
 __all__ = [
-    "concatenate", "concatenate_p", "join", "split", "split_p", "stack", "stack_p", "unstack", "unstack_p",
+    "concatenate", "concatenate_p", "join", "shape_as_value", "split", "split_p", "stack", "stack_p", "unstack", "unstack_p",
 ]  # fmt: skip
 
 
@@ -372,3 +375,22 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     axis = canonical_axis(axis, np.ndim(x))
     check_at_most("unstack: the number of results", np.shape(x)[axis], 1 << 20)
     return tuple(unstack_p.bind(x, axis=axis))
+
+
+def shape_as_value(shape: Sequence[int]) -> Array | np.ndarray:
+    """Convert a shape to a vector of integers.
+
+    - `shape`: sequence of integers
+
+    The result is an int32 array of shape (len(shape),). Source: NumPy's `shape`.
+
+    >>> lax.shape_as_value((2, 3)).tolist()
+    [2, 3]
+    """
+    if isinstance(shape, Tracer):
+        return shape
+    if any(map(is_dim, shape)):
+        dtype = dtypes.canonicalize_dtype(np.int64)
+        sizes = [n.__jax_array__() if is_dim(n) else n for n in shape]
+        return stack([convert_element_type(n, dtype) for n in sizes])
+    return np.asarray(canonical_shape(shape), dtypes.canonicalize_dtype(np.int64))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.arguments.functions import check_at_most
 from minijax.arguments.values import known_axes
 from minijax.arrays.array import as_value
@@ -45,7 +44,7 @@ from minijax.typing import ArrayLike, Shape
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes",
     "broadcast_to_rank", "collapse", "expand_dims", "reshape", "reshape_p", "rev", "rev_p",
-    "shape_as_value", "squeeze", "squeeze_p", "tile", "tile_p", "transpose", "transpose_p",
+    "squeeze", "squeeze_p", "tile", "tile_p", "transpose", "transpose_p",
 ]  # fmt: skip
 
 
@@ -523,21 +522,6 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     if type(first) is tuple and len({*shapes}) == 1 and not any(map(is_negative, first)):
         return first
     return _broadcast_shapes(tuple([tuple(map(size_of, shape)) for shape in shapes]))
-
-
-def shape_as_value(shape: Sequence[int]) -> np.ndarray:
-    """Convert a shape to a vector of integers.
-
-    - `shape`: sequence of integers
-
-    The result is an int32 array of shape (len(shape),). Source: NumPy's `shape`.
-
-    >>> lax.shape_as_value((2, 3)).tolist()
-    [2, 3]
-    """
-    if isinstance(shape, Tracer):
-        return shape
-    return np.asarray(canonical_shape(shape), dtypes.canonicalize_dtype(np.int64))
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Array:

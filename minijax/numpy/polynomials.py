@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.lax.control_flow import scan
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import zeros
@@ -71,8 +72,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     def step(total, coefficient):
         return ufuncs.add(ufuncs.multiply(total, x), coefficient), None
 
-    if p.aval.shape[0] <= 16:
-        for i in range(p.aval.shape[0]):
+    count = p.aval.shape[0]
+    if not is_dim(count) and count <= 16:
+        for i in range(count):
             start, _ = step(start, p[i])
         return start
     return scan(step, start, p, unroll=unroll)[0]

@@ -11,6 +11,7 @@ from minijax.arguments.values import known_index, needs_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
+from minijax.features.queries import is_dim, is_negative
 from minijax.features.sharding.explicit import split_as
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.types import explicit_of
@@ -58,7 +59,8 @@ def repeat(
             "broadcast_in_dim shape must have every element be an integer type, got "
             f"{type(repeats)}: repeat takes integers as repeats, not {repeats}."
         )
-    if not isinstance(repeats, (int, np.integer)):
+    one = isinstance(repeats, (int, np.integer)) or is_dim(repeats)
+    if not one:
         check_arraylike("repeat", a, repeats)
     if total_repeat_length is not None and total_repeat_length < 0:
         raise TypeError(
@@ -69,7 +71,7 @@ def repeat(
         if repeats.concrete() is None:
             raise _needs_length(repeats)
         repeats = repeats.concrete()
-    if total_repeat_length is None and np.ndim(repeats) <= 1 and not isinstance(repeats, int):
+    if total_repeat_length is None and np.ndim(repeats) <= 1 and not one:
         known = np.asarray(repeats)
         if known.size and known.dtype.kind not in "iub":
             raise TypeError(
@@ -87,8 +89,10 @@ def repeat(
                 "Please pass sharding to `jnp.repeat` via `out_sharding` parameter: it repeats along "
                 f"an axis of {a.aval.str_short()} that is split over a mesh."
             )
-    if isinstance(repeats, (int, np.integer)):
-        out = _repeat_each(a, int(repeats), axis, total_repeat_length)
+    if one or isinstance(repeats, int):
+        out = _repeat_each(
+            a, repeats if is_dim(repeats) else int(repeats), axis, total_repeat_length
+        )
     else:
         out = _repeat_by(a, repeats, axis, total_repeat_length)
     return split_as(out, out_sharding, "repeat")
@@ -115,7 +119,7 @@ def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
 def _repeat_each(a, repeats, axis, total):
     a, axis = _along("repeat", a, axis)
     sizes = a.aval.shape
-    if repeats < 0:
+    if is_negative(repeats):
         raise TypeError(
             "broadcast_in_dim shape must have every element be nonnegative, got "
             f"{(*sizes[: axis + 1], repeats, *sizes[axis + 1 :])}. repeat takes nonnegative repeats."

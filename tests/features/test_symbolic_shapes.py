@@ -240,6 +240,13 @@ PROGRAMS |= {
     "unravelled": (lambda j, x: j.numpy.unravel_index(4, x.shape), ["a,b"], AB),
     "frequencies": (lambda j, x: j.numpy.fft.fftfreq(x.shape[0]), ["a"], [(4,)]),
 }
+PROGRAMS |= {
+    f"size as an operand, {name}": (fun, ["a,b"], AB) for name, fun in {
+        "clip": lambda j, x: (j.numpy.clip(x, -1, x.shape[0]), j.numpy.clip(x.shape[1], 0, 2)),
+        "repeat": lambda j, x: (j.numpy.repeat(x, x.shape[1]), x.repeat(x.shape[0], axis=1)),
+        "shape": lambda j, x: j.lax.shape_as_value((*x.shape, 3)),
+    }.items()
+}  # fmt: skip
 PROGRAMS["shrunk"] = (
     lambda j, x: j.image.resize(x, (2, 6), "bilinear"), ["a,b"], AB,
 )  # fmt: skip
@@ -396,3 +403,12 @@ def test_sizes_of_several_scopes(name):
             export(*args)
         texts.append(re.sub(r"scope \d+.*", "", str(caught.value)).split("\n"))
     assert texts[0][:3] == texts[1][:3]
+
+
+def test_polynomials_of_any_degree():
+    """A loop over all coefficients, which upstream types but cannot lower."""
+    p = minijax.ShapeDtypeStruct(sizes(minijax, "a"), np.float32)
+    exported = minijax.export.export(minijax.jit(lambda p: minijax.numpy.polyval(p, 2.0)))(p)
+    for degree in (1, 4, 17):
+        given = np.arange(1, degree + 2, dtype=np.float32)
+        np.testing.assert_array_equal(exported.call(given), np.polyval(given, 2.0))

@@ -29,6 +29,7 @@ from minijax.experimental.sparse.base import (
     SparseInfo,
 )
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.features.vmappable import register_vmappable
 from minijax.lax.sparse.bcoo import (
     bcoo_extract_p,
@@ -463,8 +464,11 @@ def _check_layout(mat: BCOO, n_batch: int, n_dense: int, on_inefficient: str | N
         warnings.warn(text, category=SparseEfficiencyWarning, stacklevel=user_stacklevel())
 
 
-def _grid(sizes: Sequence[int], dtype: Any) -> np.ndarray:
+def _grid(sizes: Sequence[int], dtype: Any) -> Array | np.ndarray:
     """All the indices into an array of these sizes, one to a row."""
+    if any(map(is_dim, sizes)):
+        columns = [lax.broadcasted_iota(dtype, sizes, axis) for axis in range(len(sizes))]
+        return jnp.stack(columns, axis=-1).reshape(prod(sizes), len(sizes))
     return np.stack([*np.indices(sizes)], axis=-1).reshape(prod(sizes), len(sizes)).astype(dtype)
 
 

@@ -100,8 +100,8 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
     if shape == sp_mat_shape:
         found = bcoo_extract_p.bind(sp_mat.indices, v, assume_unique=True)
         return _product(sp_mat.data, found)
-    if v.ndim > sp_mat.ndim or np.broadcast_shapes(shape, sp_mat_shape) != sp_mat_shape:
-        np.broadcast_shapes(shape, sp_mat_shape)
+    if v.ndim > sp_mat.ndim or jnp.broadcast_shapes(shape, sp_mat_shape) != sp_mat_shape:
+        jnp.broadcast_shapes(shape, sp_mat_shape)
         raise NotImplementedError(
             "multiplication between sparse and dense is only implemented for cases where the "
             f"output shape matches the sparse matrix shape. Got shape={sp_mat_shape}, "
@@ -112,7 +112,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
 
 def _product(data: Any, found: Any) -> Any:
     if data.dtype == found.dtype:
-        shape = np.broadcast_shapes(data.shape, found.shape)
+        shape = jnp.broadcast_shapes(data.shape, found.shape)
         data, found = (jnp.broadcast_to(x, shape) for x in (data, found))
     return lax.mul(data, found)
 
@@ -129,7 +129,7 @@ def _multiply_broadcast(mat, v):
     places = named(at, (*range(n_batch), NSE), n_batch)
     found = take_at(named(v, held), places, columns)
     labels = (*range(n_batch), NSE, *dense)
-    batch = np.broadcast_shapes(
+    batch = jnp.broadcast_shapes(
         mat.data.shape[:n_batch],
         tuple(found.size(d) if d in found.labels else 1 for d in range(n_batch)),
     )
@@ -155,7 +155,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         )
     n_batch = min(lhs.n_batch, rhs.n_batch)
     try:
-        shape = np.broadcast_shapes(lhs.shape, rhs.shape)
+        shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
     except ValueError as error:
         raise ValueError(
             f"Incompatible shapes for broadcasting: shapes={[lhs.shape, rhs.shape]}"

@@ -25,6 +25,7 @@ from minijax.experimental.sparse.bcoo_array import (
     known_info,
 )
 from minijax.lax.shapes import canonical_shape
+from minijax.lax.sparse.info import as_row
 from minijax.transforms.vmap import vmap
 
 __all__ = [
@@ -163,7 +164,7 @@ def _join_sparse(operands: Sequence[BCOO], dimension: int, shape: tuple) -> BCOO
     n_batch = operands[0].n_batch
     datas, rows, start = [], [], 0
     for mat in operands:
-        sizes = np.broadcast_shapes(*[
+        sizes = jnp.broadcast_shapes(*[
             b.shape[:n_batch] for other in operands for b in (other.data, other.indices)
         ])  # fmt: skip
         data, indices = _whole_batch(mat, sizes)
@@ -274,7 +275,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     indices = lax.rev(operand.indices, of_batch)
     columns = [d - operand.n_batch for d in dims if d in sparse]
     if columns:
-        sizes = np.asarray([operand.shape[d] for d in sparse], indices.dtype)
+        sizes = as_row([operand.shape[d] for d in sparse], indices.dtype)
         turned = np.asarray([c in columns for c in range(operand.n_sparse)])
         inside = indices < sizes
         flipped = jnp.where(inside, sizes - 1 - indices, sizes)
@@ -396,7 +397,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
         return _cut(mat, data, indices, None, sizes)
     first = jnp.stack([starts[d] for d in sparse]).astype(indices.dtype)
     count = np.asarray([sizes[d] for d in sparse], indices.dtype)
-    bound = np.asarray([mat.shape[d] for d in sparse], indices.dtype)
+    bound = as_row([mat.shape[d] for d in sparse], indices.dtype)
     keep = jnp.all((indices >= first) & (indices < first + count) & (indices < bound), axis=-1)
     return _cut(mat, data, indices - first, keep, sizes)
 

@@ -20,7 +20,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.features.queries import is_ref
+from minijax.features.queries import is_dim, is_ref, max_dim
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import check_callables, check_carry, program_of, settled
 from minijax.lax.control_flow.dependence import permuted, split_list
@@ -146,14 +146,14 @@ def unroll_factor(unroll: int | bool, length: int) -> int:
     known_value(unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     hash(unroll)  # TypeError for an array
     if isinstance(unroll, (bool, np.bool_)):
-        unroll = max(length, 1) if unroll else 1
+        unroll = max_dim(length, 1) if unroll else 1
     unroll = operator.index(unroll)
-    check_at_most("unroll", min(unroll, length), 1 << 16)
+    check_at_most("unroll", unroll if is_dim(length) else min(unroll, length), 1 << 16)
     if unroll < 0:
         raise ValueError(
             f"`unroll` must be a `bool` or a non-negative `int`. Got unroll={unroll!r}."
         )
-    return int(unroll)
+    return 1 if is_dim(length) else int(unroll)
 
 
 # -- from the traced body to the equation ---------------------------------------------------------

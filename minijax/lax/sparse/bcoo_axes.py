@@ -29,6 +29,7 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.reductions import reduce_or, reduce_sum
 from minijax.lax.shapes import broadcast_in_dim, expand_dims, squeeze, transpose
+from minijax.lax.sparse.info import as_row
 from minijax.transforms.batching import mapped_size
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.vmap import vmap
@@ -77,7 +78,7 @@ def _wrapped(indices: Any, sizes: Sequence[int]) -> Any:
         indices = convert_element_type(indices, np.int32)
     if dtypes.issubdtype(indices.dtype, np.unsignedinteger):
         return indices
-    row = np.asarray(sizes, indices.dtype)
+    row = as_row(sizes, indices.dtype)
     row = broadcast_in_dim(row, indices.shape, (indices.ndim - 1,))
     return select(lt(indices, full(indices.shape, 0, indices.dtype)), add(indices, row), indices)
 

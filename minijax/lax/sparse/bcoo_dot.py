@@ -42,7 +42,7 @@ from minijax.lax.sparse.bcoo_axes import (
     take_at,
 )
 from minijax.lax.sparse.bcoo_order import groups, rows_of
-from minijax.lax.sparse.info import SparseInfo, check_buffers, check_indices
+from minijax.lax.sparse.info import SparseInfo, as_row, check_buffers, check_indices
 from minijax.lowering.module import lower_by
 from minijax.transforms.primitives import add_tangents
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
@@ -389,7 +389,7 @@ def _rows_of_pairs(rows, cols, l_count, r_count, nse, lhs_sizes, rhs_sizes, lc, 
     free = [lhs_sizes[c] for c in _rest(len(lhs_sizes), lc)]
     free += [rhs_sizes[c] for c in _rest(len(rhs_sizes), rc)]
     dtype = rows.dtype
-    missing = broadcast_in_dim(np.asarray(free, dtype), (nse, len(free)), (1,))
+    missing = broadcast_in_dim(as_row(free, dtype), (nse, len(free)), (1,))
     if not nse or not free:
         return missing
     at = broadcasted_iota(np.int32, (nse,), 0)

@@ -28,11 +28,11 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_or, reduce_sum
-from minijax.lax.shapes import broadcast_in_dim, expand_dims, squeeze
+from minijax.lax.shapes import broadcast_in_dim, broadcast_shapes, expand_dims, squeeze
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.sorting import sort
 from minijax.lax.sparse.bcoo_axes import front, over_batch, unfronted
-from minijax.lax.sparse.info import check_buffers, check_indices
+from minijax.lax.sparse.info import as_row, check_buffers, check_indices
 from minijax.lowering.module import lower_by
 from minijax.transforms.tangents import Zero, zero_like
 
@@ -106,7 +106,7 @@ def groups(indices: Any, sizes: Any, nse: int) -> tuple[Any, Any, Any]:
     those that are missing. The third result is whether a row is in bounds.
     """
     count, n_sparse = indices.shape
-    bound = broadcast_in_dim(np.asarray(sizes, indices.dtype), indices.shape, (1,))
+    bound = broadcast_in_dim(as_row(sizes, indices.dtype), indices.shape, (1,))
     outside = full((count,), False)
     if n_sparse:
         outside = reduce_or(ge(indices, bound), (1,))
@@ -115,7 +115,7 @@ def groups(indices: Any, sizes: Any, nse: int) -> tuple[Any, Any, Any]:
     rows, places = _order(indices)
     rank = cumsum(convert_element_type(_starts(rows), _I32), axis=0)
     rank = sub(rank, full(rank.shape, 1, _I32)) if count else rank
-    row = np.asarray(sizes, indices.dtype)
+    row = as_row(sizes, indices.dtype)
     found = broadcast_in_dim(row, (nse, n_sparse), (1,))
     found = _put_rows(scatter, found, rank, rows, indices_are_sorted=True)
     group = _put_rows(scatter, full((count,), 0, _I32), places, rank, unique_indices=True)
@@ -154,7 +154,7 @@ def _reordering(name: str, compute: Callable) -> Primitive:
 
 def _with_batch(data, indices, n_batch: int, nse: int) -> ShapedArray:
     """The type of data in an order of the indices: it has their batch dimensions too."""
-    batch = np.broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
+    batch = broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
     return ShapedArray((*batch, nse, *data.shape[n_batch + 1 :]), data.dtype)
 
 

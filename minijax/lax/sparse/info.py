@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
+from minijax.features.queries import is_dim
+from minijax.lax.convert import convert_element_type
+from minijax.lax.joining import shape_as_value
 
-__all__ = ["BCOOProperties", "SparseInfo", "check_buffers", "check_indices"]
+__all__ = ["BCOOProperties", "SparseInfo", "as_row", "check_buffers", "check_indices"]
 
 
 class SparseInfo(NamedTuple):
@@ -27,6 +30,13 @@ class SparseInfo(NamedTuple):
     def deeper(self, size: int) -> SparseInfo:
         """The fields of as many arrays as `size`, along a new first axis."""
         return self._replace(shape=(size, *self.shape))
+
+
+def as_row(sizes: Sequence[Any], dtype: Any) -> Any:
+    """Sizes, some of which may be symbolic, as a vector."""
+    if any(map(is_dim, sizes)):
+        return convert_element_type(shape_as_value(tuple(sizes)), dtype)
+    return np.asarray(sizes, dtype)
 
 
 class BCOOProperties(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.primitive import Primitive
+from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add, div, mul, sub
 from minijax.lax.compare import lt, ne, select_n
 from minijax.lax.convert import convert_element_type
@@ -29,6 +30,7 @@ from minijax.lax.indexing import (
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_sum
 from minijax.lax.shapes import broadcast_in_dim, reshape
+from minijax.lax.sparse.info import as_row
 from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = [
@@ -42,8 +44,9 @@ def _column(places: Any, size: int) -> Any:
     """Places along one axis, counted from the front, as a column of indices."""
     if np.issubdtype(places.dtype, np.signedinteger):
         least = np.iinfo(places.dtype)
-        if size <= least.max:
-            shifted = add(places, full(places.shape, size, places.dtype))
+        if is_dim(size) or size <= least.max:
+            row = as_row((size,), places.dtype)
+            shifted = add(places, broadcast_in_dim(row, places.shape, (places.ndim - 1,)))
             places = select_n(lt(places, full(places.shape, 0, places.dtype)), places, shifted)
     return broadcast_in_dim(places, (*places.shape, 1), tuple(range(places.ndim)))
 

@@ -2,7 +2,7 @@
 
 Called eagerly, such a function runs as ONE compiled program, found by one dict lookup on the
 signatures of its arguments and the values of its static ones; within a trace, and with hundreds of
-arrays, it is an ordinary function, so that its operations are inlined.
+arrays, it is an ordinary function, so that its operations are inlined, unless there are many of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
-from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError, TracerIntegerConversionError, float0_error
 from minijax.features.slots import slots
@@ -93,9 +92,10 @@ def library(
     numbers. Arguments that are None count as static; those that are containers are flattened as
     pytrees. A result is split as the static parameter `out_sharding` says.
 
-    `whole` makes it one jitted function to a transform whose operations run at once too. So it should
-    be where there are many operations, or loops: each call would record their bodies anew, and what is
-    recorded anew is lowered anew.
+    `whole` makes it one jitted function within a trace too. So it should be where there are many
+    operations, or loops: each call would record their bodies anew, and what is recorded anew is
+    transformed and lowered anew (a program of three `expm` is traced in 0.07 ms instead of 14, the
+    gradient of `hyp2f1` in 0.3 instead of 60).
 
     One that `forwards` gives an array itself where it changes nothing, as upstream's functions do that
     are not jitted there; the results of others have memory of their own.
@@ -184,16 +184,12 @@ def _cells(fun: Any) -> dict[str, CellType]:
 
 
 def _whole(fun: Callable, calls: _Calls) -> Callable:
-    """`fun` where it is traced: jitted, unless it is recorded, or takes what `jit` does not."""
+    """`fun` where it is traced: jitted, unless it is given what `jit` does not take."""
     jitted = functools.cache(lambda: jit(fun, static_argnames=tuple(calls.static_names)))
 
     @functools.wraps(fun)
     def called(*args, **kwargs):
-        trace = local.context.trace
-        while trace is not None and type(trace) is not JaxprTrace:
-            trace = trace.parent
-        whole = trace is None and calls.suit_jit(args, kwargs)
-        return (jitted() if whole else fun)(*args, **kwargs)
+        return (jitted() if calls.suit_jit(args, kwargs) else fun)(*args, **kwargs)
 
     return called
 

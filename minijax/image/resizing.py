@@ -256,7 +256,7 @@ def _nearest(x: Any, shape: tuple[int, ...]) -> Any:
     return x
 
 
-@library(static=("shape", "method", "antialias", "precision"))
+@library(static=("shape", "method", "antialias", "precision"), whole=True)
 def resize(
     image: Any,
     shape: Sequence[int],

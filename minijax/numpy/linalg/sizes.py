@@ -365,7 +365,7 @@ def _det_jvp(primals, tangents):
 _det_large.defjvp(_det_jvp)
 
 
-@library
+@library(whole=True)
 def det(a: ArrayLike) -> Array:
     """Compute determinants of square matrices.
 

@@ -183,6 +183,10 @@ def _cells(fun: Any) -> dict[str, CellType]:
     return dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
 
 
+def _is_plain(x: Any) -> bool:
+    return type(x) in _PLAIN or x is None or isinstance(x, Tracer)
+
+
 def _whole(fun: Callable, calls: _Calls) -> Callable:
     """`fun` where it is traced: jitted, unless it is given what `jit` does not take."""
     jitted = functools.cache(lambda: jit(fun, static_argnames=tuple(calls.static_names)))
@@ -452,13 +456,13 @@ class _Calls:
             raise
 
     def suit_jit(self, args: tuple, kwargs: dict) -> bool:
-        """Whether static arguments can be hashed, and the others are arrays or None."""
+        """Whether static arguments can be hashed, and the others are arrays, or lists of them, or None."""
         given = [(x, place in self.static_positions) for place, x in enumerate(args)]
         given += [(x, name in self.static_names) for name, x in kwargs.items()]
         return all(
             isinstance(x, Hashable) and not isinstance(x, (Tracer, ArrayImpl))
             if static
-            else type(x) in _PLAIN or x is None or isinstance(x, Tracer)
+            else _is_plain(x) or (type(x) in (list, tuple) and all(map(_is_plain, x)))
             for x, static in given
         )
 

@@ -91,7 +91,7 @@ def cumsum(
     return _cumsum(a, axis, dtype, out)
 
 
-@library(static=("axis", "dtype", "out"))
+@library(static=("axis", "dtype", "out"), whole=True)
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
@@ -127,7 +127,7 @@ def nancumsum(
     return _nancumsum(a, axis, dtype, out)
 
 
-@library(static=("axis", "dtype", "out"))
+@library(static=("axis", "dtype", "out"), whole=True)
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:

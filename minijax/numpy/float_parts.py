@@ -438,7 +438,7 @@ def _scaled_jvp(primals, tangents):
     return _scaled(x, exponent), converted(t, dtype)
 
 
-@library
+@library(whole=True)
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Split each element into mantissa and exponent, so that x = m * 2**e with 0.5 <= |m| < 1.
 

@@ -59,7 +59,7 @@ def _gamma(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool)
     return gamma_of(keys, converted(a, dtype), sample_shape("gamma", shape, a), log_space)
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -85,7 +85,7 @@ def gamma(
     return _gamma(key, whole_parameter(a, shape, out_sharding), shape, dtype, "gamma", False)
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -113,7 +113,7 @@ def loggamma(
 # -- quotients of gammas ----------------------------------------------------------------------------
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def beta(
     key: ArrayLike,
     a: ArrayLike,
@@ -147,7 +147,7 @@ def beta(
     return lax.div(part, lax.add(part, rest))
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def dirichlet(
     key: ArrayLike,
     alpha: ArrayLike,
@@ -203,7 +203,7 @@ def chisquare_of(key: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> 
     return lax.mul(lax.exp(gamma_of(key, lax.div(df, two), shape, True)), two)
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
@@ -231,7 +231,7 @@ def chisquare(
     return chisquare_of(keys, parameter("chisquare", df, dtype, shape), shape, dtype)
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def f(
     key: ArrayLike,
     dfnum: ArrayLike,
@@ -266,7 +266,7 @@ def f(
     return lax.div(above, below)
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def t(
     key: ArrayLike,
     df: ArrayLike,
@@ -308,7 +308,7 @@ def generalized_normal_of(key: Any, p: Any, shape: tuple[int, ...], dtype: np.dt
     return jnp.multiply(signs(sign_key, shape, dtype), jnp.power(size, root))
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def generalized_normal(
     key: ArrayLike,
     p: float,

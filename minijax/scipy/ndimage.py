@@ -90,7 +90,7 @@ def map_coordinates(
     return _map_coordinates(input, places, cval, order, mode)
 
 
-@library(static=("order", "mode"))
+@library(static=("order", "mode"), whole=True)
 def _map_coordinates(input, places, cval, order, mode):
     input = jnp.asarray(input)
     cval = jnp.asarray(cval).astype(input.dtype)

@@ -117,7 +117,7 @@ def _within(x: Any, rows: Any, columns: Any) -> Any:
     return masked(x, inside)
 
 
-@library(static=("is_hermitian", "max_iterations", "eps"))
+@library(static=("is_hermitian", "max_iterations", "eps"), whole=True)
 def qdwh(
     x: Array,
     *,

@@ -609,7 +609,7 @@ def hessenberg(
 # -- polar ------------------------------------------------------------------------------------------------
 
 
-@library(static=("side", "method", "eps", "max_iterations"))
+@library(static=("side", "method", "eps", "max_iterations"), whole=True)
 @override("default_matmul_precision", "highest")
 def polar(
     a: ArrayLike,

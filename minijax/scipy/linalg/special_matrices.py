@@ -87,7 +87,7 @@ def _grid(rows: int, columns: int) -> tuple[Any, Any]:
     return counted(rows)[:, None], counted(columns)[None, :]
 
 
-@library
+@library(whole=True)
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Make matrices that are constant along diagonals.
 
@@ -107,7 +107,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return flip(_windows(_joined(flip(c, -1), r[..., 1:]), c.shape[-1], r.shape[-1]), -2)
 
 
-@library
+@library(whole=True)
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Make matrices that are constant along anti-diagonals.
 
@@ -128,7 +128,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _windows(_joined(c, r[..., 1:]), c.shape[-1], r.shape[-1])
 
 
-@library
+@library(whole=True)
 def circulant(c: ArrayLike) -> Array:
     """Make matrices whose columns are a vector, each rotated by one more.
 

@@ -144,7 +144,7 @@ def _w(x: Any, y: Any) -> Any:
     return lax.complex(real, jnp.where(below, 2 * other_imag - imag, imag))
 
 
-@library
+@library(whole=True)
 def wofz(z: ArrayLike) -> Array:
     """Compute the Faddeeva function `exp(-z**2) * erfc(-1j * z)`.
 

@@ -204,7 +204,7 @@ def _(primals, tangents):
 
 
 @custom_jvp
-@library
+@library(whole=True)
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """Compute the sine and cosine integrals.
 

@@ -115,7 +115,7 @@ def _loggamma_of_complex(z: Any) -> Any:
     return jnp.where(pole, complex(np.nan, np.nan), out).astype(z.dtype)
 
 
-@library
+@library(whole=True)
 def gammasgn(x: ArrayLike) -> Array:
     """Compute the sign of `gamma(x)`; NaN at the poles below zero.
 
@@ -446,7 +446,7 @@ def _comb(N, k, *, repetition):
 
 
 @custom_jvp
-@library
+@library(whole=True)
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Compute the Pochhammer symbol `gamma(z + m) / gamma(z)`.
 

@@ -162,7 +162,7 @@ def _with_names(formula: Callable, run: Callable, names: list[str], defaults: li
     made.__module__ = formula.__module__
     made.__annotations__ = {**dict.fromkeys([*names, *rest], ArrayLike), "return": Array}
     made.__doc__ = _documented(made, formula.__doc__, [*names, *rest])
-    return library(made)
+    return library(made, whole=True)
 
 
 def _compiled(source: str) -> CodeType:
@@ -213,4 +213,4 @@ def exponential(log: Callable, doc: str) -> Callable:
     made.__module__ = log.__module__
     made.__annotations__ = log.__wrapped__.__annotations__
     made.__doc__ = _documented(made, doc, list(names)) if "\n" not in doc else doc
-    return library(made)
+    return library(made, whole=True)

@@ -41,7 +41,7 @@ def cdf(k, mu):
 pmf = exponential(logpmf, "The probability mass function.")
 
 
-@library
+@library(whole=True)
 def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Compute the entropy of the Poisson distribution, by its sum or, for large `mu`, expansion.
 

@@ -56,7 +56,7 @@ def mode(
     return _mode(jnp.atleast_1d(a), None if axis is None else int(axis), bool(keepdims))
 
 
-@library(static=("axis", "keepdims"))
+@library(static=("axis", "keepdims"), whole=True)
 def _mode(a, axis, keepdims):
     if axis is None:
         shape = (1,) * a.ndim
@@ -120,7 +120,7 @@ def rankdata(
     return _rankdata(a, method, axis)
 
 
-@library(static=("method", "axis"))
+@library(static=("method", "axis"), whole=True)
 def _rankdata(a, method, axis):
     a = to_array("rankdata", a)
     a = a.ravel() if axis is None else a

@@ -1,5 +1,7 @@
 """Library functions of many operations or loops, in transforms whose operations run at once."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -101,6 +103,41 @@ def test_a_gradient_is_compiled_once(f, array):
     assert_same(call(minijax), call(jax), size=10.0)
 
 
+MORE = {
+    "truncnorm": lambda m, x: m.scipy.stats.truncnorm.sf(x, -2.0, 2.0),
+    "betabinom": lambda m, x: m.scipy.stats.betabinom.pmf(2, 5, x, 2.0),
+    "t": lambda m, x: m.scipy.stats.t.logpdf(x, 3.0),
+    "rankdata": lambda m, x: m.scipy.stats.rankdata(x),
+    "mode": lambda m, x: m.scipy.stats.mode(x).mode,
+    "entropy": lambda m, x: m.scipy.stats.poisson.entropy(x),
+    "sici": lambda m, x: m.scipy.special.sici(x),
+    "poch": lambda m, x: m.scipy.special.poch(x, 2.5),
+    "toeplitz": lambda m, x: m.scipy.linalg.toeplitz(x),
+    "polar": lambda m, x: m.scipy.linalg.polar(m.numpy.outer(x, x), method="qdwh"),
+    "det": lambda m, x: m.numpy.linalg.det(m.numpy.outer(x, x)),
+    "cumprod": lambda m, x: m.numpy.cumprod(x),
+    "frexp": lambda m, x: m.numpy.frexp(x),
+    "resize": lambda m, x: m.image.resize(x, (9,), "cubic"),
+    "map_coordinates": lambda m, x: m.scipy.ndimage.map_coordinates(x, [x], 1),
+    "gamma": lambda m, x: m.random.gamma(m.random.key(0), x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [(f, array[0]) for (_, f), array in CALLS] + [(f, np.abs(X[0]) + 1) for f in MORE.values()],
+    ids=[*[name for (name, _), _ in CALLS], *MORE],
+)
+def test_is_recorded_once(f, x):
+    """Two calls within a trace are two equations of one program."""
+    eqns = minijax.make_jaxpr(lambda x: [f(minijax, x), f(minijax, x)])(x).jaxpr.eqns
+    inner = [e.params["call_jaxpr"].eqns for e in eqns if e.primitive.name == "custom_jvp_call"]
+    eqns = [*eqns, *itertools.chain(*inner)]
+    programs = [id(eqn.params["jaxpr"]) for eqn in eqns if eqn.primitive.name == "jit"]
+    assert programs and all(programs.count(each) % 2 == 0 for each in programs)
+
+
 def test_what_jit_does_not_take_is_refused_by_the_function():
     def refused(m):
         for call in (
@@ -117,8 +154,9 @@ def test_what_jit_does_not_take_is_refused_by_the_function():
     assert [*refused(minijax)] == [*refused(jax)]
 
 
-def test_recorded_operations_are_not_wrapped():
-    jaxpr = minijax.make_jaxpr(minijax.vmap(lambda n: minijax.numpy.gcd(n, 12)))(N)
+def test_few_operations_are_recorded_as_they_are():
+    jnp = minijax.numpy
+    jaxpr = minijax.make_jaxpr(minijax.vmap(lambda x: jnp.hypot(x, jnp.mean(x)) + jnp.std(x)))(X)
     assert "jit" not in {str(equation.primitive) for equation in jaxpr.eqns}
 
 

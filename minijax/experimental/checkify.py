@@ -18,7 +18,7 @@ from minijax import dtypes, lax, tree_util
 from minijax import numpy as jnp
 from minijax.config import local
 from minijax.core.array import Array
-from minijax.core.avals import abstract, get_aval
+from minijax.core.avals import abstract
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import RuleColumn
 from minijax.core.trace import Tracer, eval_trace
@@ -83,13 +83,19 @@ class _Message:
     """A format string and the structure of its arguments, to be filled with their values."""
 
     __slots__ = ("template", "tree")
+    category = FailedCheckError
 
     def __init__(self, template: str, tree: Any):
         self.template, self.tree = template, tree
 
     def __call__(self, values: Sequence[Any]) -> str:
         args, kwargs = self.tree.unflatten(values)
-        return f"{self.template.format(*args, **kwargs)} (`check` failed)"
+        try:
+            return f"{self.template.format(*args, **kwargs)} (`check` failed)"
+        except (IndexError, KeyError) as error:
+            raise type(error)(
+                f"{error}: checkify.check has no such value for its message {self.template!r}."
+            ) from None
 
 
 def check(
@@ -97,13 +103,18 @@ def check(
 ) -> None:
     """Check that a scalar boolean is true: in a checkified function, record it if it is not.
 
-    `msg` is a format string for the arguments, which are arrays. Outside of `checkify` a failed
+    `msg` is a format string for the arguments, which are arrays; it is filled when the check has
+    failed, with their values. Outside of `checkify` a failed
     check raises JaxRuntimeError when run at once; staging one raises ValueError.
     """
+    _check("check", debug, pred, msg, fmt_args, fmt_kwargs)
+
+
+def _check(name: str, debug: bool, pred: Any, msg: str, fmt_args: Any, fmt_kwargs: Any) -> None:
     if not (isinstance(pred, (bool, np.bool_)) or (np.shape(pred) == () and _is_bool(pred))):
-        raise TypeError(f"check takes a scalar pred as argument, got {pred}")
+        raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
     if not isinstance(msg, str):
-        raise TypeError(f"check takes a format string as its message, got {msg!r}.")
+        raise TypeError(f"{name} takes a format string as its message, got {msg!r}.")
     values, tree = tree_util.flatten((fmt_args, fmt_kwargs))
     for value in values:
         if not isinstance(value, (Array, np.ndarray)):
@@ -111,12 +122,6 @@ def check(
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
                 f"{value!r} of type {type(value)}."
             )
-    try:
-        msg.format(*fmt_args, **fmt_kwargs)
-    except (IndexError, KeyError) as error:
-        raise type(error)(
-            f"{error}: checkify.check has no such value for its message {msg!r}."
-        ) from None
     check_p.bind(jnp.asarray(pred), *values, message=_Message(msg, tree), debug=debug)
 
 
@@ -126,7 +131,7 @@ def _is_bool(pred: Any) -> bool:
 
 def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """`check` in a checkified function; elsewhere nothing."""
-    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+    _check("debug_check", True, pred, msg, fmt_args, fmt_kwargs)
 
 
 # -- errors ------------------------------------------------------------------------------------
@@ -209,21 +214,45 @@ def _payload_of(site: _Site, sites: Sequence[_Site], payloads: Sequence[Any]) ->
     return list(payloads[start : start + len(site.avals)])
 
 
+class _Found:
+    """The message of a failure that an `Error` holds, and of what kind it is."""
+
+    __slots__ = ("category", "message")
+
+    def __init__(self, category: ErrorCategory, message: Callable):
+        self.category, self.message = category, message
+
+    def __call__(self, values: Sequence[Any]) -> str:
+        return self.message(values)
+
+
 def check_error(error: Error) -> None:
-    """Raise JaxRuntimeError if the error holds a failure; in a traced function, `check` it."""
+    """Raise JaxRuntimeError if the error holds a failure; in a traced function, `check` it.
+
+    Failures keep their kinds. Of a mapped error it is the last element that failed.
+    """
     if not isinstance(error, Error):
         raise TypeError(
             f"check_error takes an Error as argument, got type {type(error)} instead. It is {error!r}."
         )
     known = not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error))
-    if known and (local.context.trace is eval_trace or np.ndim(error._code)):
-        for _, _, message in error._failures():
-            raise JaxRuntimeError(message)
+    if known and local.context.trace is eval_trace:
+        found = list(error._failures())
+        if found:
+            raise JaxRuntimeError(found[-1][2])
         return
+    code, payloads = jnp.asarray(error._code), error._payloads
+    if not code.size:
+        return
+    if code.ndim:
+        mapped, code = code.shape, jnp.ravel(code)
+        last = code.size - 1 - jnp.argmax(jnp.flip(code != 0))
+        payloads = [jnp.reshape(x, (-1, *x.shape[len(mapped) :]))[last] for x in payloads]
+        code = code[last]
     for site in error._sites:
-        values = _payload_of(site, error._sites, error._payloads)
-        pred = jnp.not_equal(error._code, site.number)
-        check_p.bind(pred, *values, message=site.message, debug=False)
+        values = _payload_of(site, error._sites, payloads)
+        pred = jnp.not_equal(code, site.number)
+        check_p.bind(pred, *values, message=_Found(site.category, site.message), debug=False)
 
 
 # -- finding the sites of a program ------------------------------------------------------------
@@ -285,9 +314,9 @@ def _computes(eqn, errors):
 
 @failures(check_p)
 def _(eqn, errors):
-    if FailedCheckError in errors:
-        avals = [v.aval for v in eqn.invars[1:]]
-        site = _Site(FailedCheckError, eqn.params["message"], avals)
+    message = eqn.params["message"]
+    if message.category in errors:
+        site = _Site(message.category, message, [v.aval for v in eqn.invars[1:]])
         yield site, lambda ins, outs: (jnp.logical_not(ins[0]), ins[1:])
 
 
@@ -530,6 +559,9 @@ _steps.update({
 })  # fmt: skip
 
 
+_NO_ARGUMENTS = tree_util.tree_structure(((), {}))
+
+
 def checkify(
     f: Callable[_P, _R], errors: frozenset[Any] = user_checks
 ) -> Callable[_P, tuple[Error, _R]]:
@@ -542,14 +574,14 @@ def checkify(
 
     @functools.wraps(f)
     def checked(*args, **kwargs):
-        leaves, in_tree = tree_util.flatten((args, kwargs))
-        avals = [get_aval(x) for x in leaves]
-        traced = trace_function("checkify", f, in_tree, avals, hoisted=None)
+        given = [*enumerate(args), *kwargs.items()]  # closed over: values stay known to `f`
+        traced = trace_function("checkify", f, _NO_ARGUMENTS, [], statics=given, hoisted=None)
         closed = traced.closed
         checks = _Checks(closed.jaxpr, frozenset(errors))
         runner = _Runner(checks)
-        state, outs = runner.run(closed, runner.start(), leaves)
+        state, outs = runner.run(closed, runner.start(), ())
         code, *payloads = state
+        outs = [jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in outs]
         return Error(code, payloads, tuple(checks.sites)), traced.out_tree.unflatten(outs)
 
     return checked

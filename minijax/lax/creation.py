@@ -245,6 +245,8 @@ def fitted(x: Any, dtype: Any) -> Any:
 
 def as_scalar(value: Any, dtype: Any) -> Any:
     """A scalar of this dtype: a NumPy one where the value is known."""
+    if hasattr(value, "__jax_array__"):
+        value = value.__jax_array__()
     if isinstance(value, Array) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(value, dtype)
     if type(value) is complex and not dtypes.issubdtype(dtype, np.complexfloating):

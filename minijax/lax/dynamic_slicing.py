@@ -370,6 +370,8 @@ def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
 
 def _operand(index: Any) -> Any:
     """Let a number be an index like one that is computed, whose sign is not checked."""
+    if hasattr(index, "__jax_array__"):
+        index = index.__jax_array__()
     return index if isinstance(index, Array) else np.asarray(index)
 
 

@@ -79,7 +79,7 @@ def repeat(
                 "with .astype(int)."
             )
         if known.size == 1:
-            repeats = int(known.reshape(()))
+            repeats, one = int(known.reshape(())), True
         else:
             total_repeat_length = int(known.sum())
     if out_sharding is None and isinstance(a, Array) and explicit_of(a.aval) is not None:

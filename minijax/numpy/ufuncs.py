@@ -37,7 +37,6 @@ from minijax.numpy.promotion import (
     promote_pair,
     promote_pair_inexact,
     settled,
-    unwrapped,
 )
 from minijax.typing import Array, ArrayLike, BinaryFunction, UnaryFunction
 
@@ -244,7 +243,7 @@ def clip(
         )
     check_arraylike("clip", arr, *[bound for bound in (min, max) if bound is not None])
     for x in (arr, min, max):
-        if x is not None and dtypes.issubdtype(dtypes.dtype(unwrapped(x)), np.complexfloating):
+        if x is not None and dtypes.issubdtype(dtypes.result_type(x), np.complexfloating):
             raise ValueError(
                 "Clip received a complex value either through the input or the min/max keywords. "
                 "Complex values have no ordering: clip the real and imaginary parts."

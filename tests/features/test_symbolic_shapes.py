@@ -41,6 +41,12 @@ EXPRESSIONS = [
     "num.array(3)*a", "low(a, top(b, 2))-b>=1",
     "top(5, 3)", "d>=8", "d>7", "d>8", "e<=d", "e<d", "d%4", "d%2", "d//4*4", "d//2", "d-e>=0",
     "d*2>=16", "(d+4)%4", "e>=d+1", "a+d", "a==d",
+    "a+True", "True-a", "a*True", "a//True", "True//a", "a%True", "a>=True", "a<True", "top(a, True)",
+    "divmod(a, 1.5)", "1.5//a", "a%1.5", "np.arange(2)-a", "np.arange(1, 3)//a", "np.arange(2)==a",
+    "a**-1", "a**1.5", "2*a*b-b**2", "(2*a-b)**2", "(a+b)*(c+d)", "(a+b+c)**2", "(a-b)**3",
+    "a*a+a//2", "a//2+a*b*c", "a//2*b+a//3", "(a%3)**2*b+top(a, b)", "top(a+1, b)*a+top(a, b)*a*a",
+    "a*c*c+a**4", "a*a*b*b+a*b*c", "a*b+c*c", "(a*b*c)//3+(a%3)//2", "a%(b//2)+top(a//2, b)",
+    "(a*b-a*a)//b", "(b*b+a*b+a)//(a+b)",
 ]  # fmt: skip
 
 
@@ -246,6 +252,17 @@ PROGRAMS |= {
         "repeat": lambda j, x: (j.numpy.repeat(x, x.shape[1]), x.repeat(x.shape[0], axis=1)),
         "shape": lambda j, x: j.lax.shape_as_value((*x.shape, 3)),
     }.items()
+} | {
+    f"{text} of a size": (
+        lambda j, x, text=text: eval(text, {"n": x.shape[0], "num": j.numpy, "j": j, "np": np}),
+        ["a"], [(5,)],
+    )
+    for text in (
+        "n // 1.5", "n % 1.5", "7.5 // n", "divmod(n, 2.5)", "divmod(np.float32(7), n)",
+        "np.arange(3) - n", "np.ones(2, np.float32) / n", "n // np.arange(1, 3)", "n % num.arange(1, 3)",
+        "num.clip(n, 0, 3)", "num.repeat(num.ones(3), n)", "num.repeat(num.ones((2, 3)), n, axis=1)",
+        "j.lax.full_like(num.ones(3), n)", "j.lax.dynamic_index_in_dim(num.arange(9.0), n)",
+    )
 }  # fmt: skip
 PROGRAMS["shrunk"] = (
     lambda j, x: j.image.resize(x, (2, 6), "bilinear"), ["a,b"], AB,

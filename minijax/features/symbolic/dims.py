@@ -19,7 +19,6 @@ from minijax.features.slots import slots
 
 __all__ = [
     "DimExpr",
-    "Inconclusive",
     "Scope",
     "Term",
     "evaluate",
@@ -36,21 +35,20 @@ for more details.
 """
 
 
-class Inconclusive(InconclusiveDimensionOperation):
-    """A comparison that is true for some values of the variables, and false for others."""
-
-    def __init__(self, message: str):
-        super().__init__(message + _HELP)
+def _inconclusive(message: str) -> InconclusiveDimensionOperation:
+    """The error of a comparison that holds for some values of the variables, and not for others."""
+    return InconclusiveDimensionOperation(message + _HELP)
 
 
 class Term:
     """A dimension variable, or an operation on two expressions that is no polynomial."""
 
-    __slots__ = ("key", "name", "operands")
+    __slots__ = ("key", "name", "operands", "size")
 
     def __init__(self, name: str, operands: tuple = ()):
         self.name, self.operands = name, operands
-        self.key = (bool(operands), name, *[_order_of(x) for x in operands])
+        self.size = 1 + sum(1 + _size(m) for x in operands for m, _ in _terms(x))
+        self.key = (self.size, name, *[_order_of(x) for x in operands])
 
     def __eq__(self, other):
         return isinstance(other, Term) and self.key == other.key
@@ -74,19 +72,34 @@ def _shown(x: Any) -> str:
 Monomial = tuple[tuple[Term, int], ...]  # factors with their powers, in order; () is the constant
 
 
+def _size(monomial: Monomial) -> int:
+    return sum(term.size * power + 1 for term, power in monomial)
+
+
 def _order(monomial: Monomial) -> tuple:
+    """Key of the order in which terms are written, from the last: by size, then by the last factor."""
+    return _size(monomial), tuple((t.key, power) for t, power in reversed(monomial))
+
+
+def _degree_order(item: tuple[Monomial, int]) -> tuple:
+    """Key by which division finds the leading term: products keep the order by degree."""
+    monomial, _ = item
     return sum(power for _, power in monomial), tuple((t.key, power) for t, power in monomial)
 
 
+def _leading(x: Any) -> tuple[Monomial, int]:
+    return max(_terms(x), key=_degree_order)
+
+
 def _order_of(x: Any) -> tuple:
-    terms = x._terms if type(x) is DimExpr else ((((), x),) if x else ())
-    return tuple((_order(monomial), count) for monomial, count in terms)
+    return tuple((_order(monomial), count) for monomial, count in _terms(x))
 
 
 class DimExpr(SizeExpression):
     """A size that depends on dimension variables. Equal only to what is the same for all of them."""
 
     __slots__ = ("_hash", "_terms", "scope")
+    __array_priority__ = 100  # operators of NumPy's arrays leave it to these
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...], scope: Scope):
         self._terms, self.scope = terms, scope
@@ -107,7 +120,7 @@ class DimExpr(SizeExpression):
                     f"and found '{other}' of scope {other.scope}: make both with one scope=."
                 )
             return other
-        if isinstance(other, bool) or not hasattr(other, "__index__"):
+        if not hasattr(other, "__index__"):
             return None
         try:
             return index(other)
@@ -151,9 +164,22 @@ class DimExpr(SizeExpression):
     __rmul__ = __mul__
 
     def __pow__(self, power):
-        if type(power) is DimExpr or not hasattr(power, "__index__") or index(power) < 0:
+        if type(power) is DimExpr:
             return self.__jax_array__() ** power
-        return math.prod([self] * index(power))
+        size = self._with(power)
+        if size is None:
+            if isinstance(power, float) and not power.is_integer():
+                raise ValueError(
+                    "Symbolic dimension cannot be raised to non-integer powers: "
+                    f"'{self}' ** '{power}'. Make it an array first: jnp.asarray(size) ** power."
+                )
+            return self.__jax_array__() ** power
+        if size < 0:
+            raise ValueError(
+                f"Symbolic dimension cannot be raised to negative powers: '{self}' ** '{power}'. "
+                "Make it an array first: jnp.asarray(size) ** power."
+            )
+        return math.prod([self] * size)
 
     def __rpow__(self, other):
         return other ** self.__jax_array__()
@@ -165,28 +191,36 @@ class DimExpr(SizeExpression):
         return other / self.__jax_array__()
 
     def __divmod__(self, other):
-        other = self._with(other)
-        return NotImplemented if other is None else _divided(self, other, self.scope)
+        size = self._with(other)
+        if size is None:
+            return divmod(self.__jax_array__(), other)
+        return _divided(self, size, self.scope)
 
     def __rdivmod__(self, other):
-        other = self._with(other)
-        return NotImplemented if other is None else _divided(other, self, self.scope)
+        size = self._with(other)
+        if size is None:
+            return divmod(other, self.__jax_array__())
+        return _divided(size, self, self.scope)
 
     def __floordiv__(self, other):
-        found = self.__divmod__(other)
-        return found if found is NotImplemented else found[0]
+        if self._with(other) is None:
+            return self.__jax_array__() // other
+        return divmod(self, other)[0]
 
     def __rfloordiv__(self, other):
-        found = self.__rdivmod__(other)
-        return found if found is NotImplemented else found[0]
+        if self._with(other) is None:
+            return other // self.__jax_array__()
+        return divmod(other, self)[0]
 
     def __mod__(self, other):
-        found = self.__divmod__(other)
-        return found if found is NotImplemented else found[1]
+        if self._with(other) is None:
+            return self.__jax_array__() % other
+        return divmod(self, other)[1]
 
     def __rmod__(self, other):
-        found = self.__rdivmod__(other)
-        return found if found is NotImplemented else found[1]
+        if self._with(other) is None:
+            return other % self.__jax_array__()
+        return divmod(other, self)[1]
 
     # -- comparison --------------------------------------------------------------------------------
 
@@ -211,7 +245,7 @@ class DimExpr(SizeExpression):
             return True
         if -_lower(-difference) < low:
             return False
-        raise Inconclusive(
+        raise _inconclusive(
             f"Symbolic dimension comparison '{self}' {sign} '{other}' is inconclusive."
         )
 
@@ -230,7 +264,7 @@ class DimExpr(SizeExpression):
     # -- what needs a value ------------------------------------------------------------------------
 
     def __int__(self):
-        raise Inconclusive(
+        raise _inconclusive(
             f"Symbolic dimension '{self}' used in a context that requires a constant"
         )
 
@@ -333,9 +367,9 @@ def _divided(x: Any, y: Any, scope: Scope) -> tuple[Any, Any]:
     if type(y) is not DimExpr and y == 0:
         raise ZeroDivisionError(f"integer division or modulo by zero: of the size '{x}'")
     quotient, rest = 0, x
-    lead, times = _terms(y)[0]
+    lead, times = _leading(y)
     while _terms(rest):
-        monomial, count = _terms(rest)[0]
+        monomial, count = _leading(rest)
         factor = _quotient(monomial, lead)
         if factor is None or (count % times and (monomial or lead)):
             break

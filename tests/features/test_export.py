@@ -339,6 +339,13 @@ def test_platforms():
     assert minijax.export.default_export_platform() == jax.export.default_export_platform()
 
 
+def test_platforms_of_a_function_without_arguments():
+    def run(j):
+        return j.export.export(j.jit(lambda: j.numpy.arange(3)), platforms=("cuda", "cpu"))().call()
+
+    assert_same(run(minijax), run(jax))
+
+
 def test_one_program_for_platforms_that_agree():
     text = exported(minijax, "elements", platforms=("cpu", "cuda", "tpu")).mlir_module()
     assert text.count("stablehlo.sine") == 1 and "stablehlo.case" not in text

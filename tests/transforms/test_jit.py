@@ -193,6 +193,12 @@ def test_stages():
     assert str(ours.args_info) == str(theirs.args_info)
     assert ours.fun_name == theirs.fun_name
     assert str(ours.lower().out_tree) == str(theirs.lower().out_tree)
+    info = minijax.tree.leaves(ours.args_info)[0]
+    with pytest.raises(AttributeError, match="cannot assign to field 'donated'"):
+        info.donated = True
+    ours, theirs = (m.jit(lambda x, y: y).trace(None, {"a": X}) for m in (minijax, jax))
+    formats, wanted = (traced.lower().compile().input_formats for traced in (ours, theirs))
+    assert minijax.tree.structure(formats) == minijax.tree.structure(wanted)
 
 
 CALLS_OF_TRACED = {

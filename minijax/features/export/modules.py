@@ -117,7 +117,8 @@ def for_platforms(texts: Sequence[str], platforms: Sequence[str]) -> str:
     if len(texts) == 1:
         return _marked(first, False)
     if all(text == first for text in texts):
-        return _marked(first.replace(_MAIN, f"{_MAIN}%platform: {_INDEX}, ", 1), True)
+        comma = "" if f"{_MAIN})" in first else ", "
+        return _marked(first.replace(_MAIN, f"{_MAIN}%platform: {_INDEX}{comma}", 1), True)
     with shared_context(), ir.Location.unknown(shared_context()):
         chosen, parts = [], []
         for text in texts:

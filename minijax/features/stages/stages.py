@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -51,28 +52,15 @@ from minijax.transforms.jit import PjitFunction
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class ArgInfo:
     """The type of one argument of a staged function, and whether it is donated."""
 
-    __slots__ = ("_aval", "donated")
-
-    def __init__(self, _aval: ShapedArray, donated: bool) -> None:
-        self._aval, self.donated = _aval, donated
+    _aval: ShapedArray
+    donated: bool
 
     shape = property(lambda self: self._aval.shape)
     dtype = property(lambda self: self._aval.dtype)
-
-    def __repr__(self) -> str:
-        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
-
-    def __eq__(self, other: Any) -> Any:
-        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
-            other._aval,
-            other.donated,
-        )
-
-    def __hash__(self) -> Any:
-        return hash((self._aval, self.donated))
 
 
 class _Stage:
@@ -510,10 +498,13 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """Return how each argument lies; None of those that nothing reads, which are left out."""
+        return self.in_tree.unflatten(self._argument_places())
+
+    def _argument_places(self) -> list[Any]:
+        """Return how each leaf of the arguments lies; None of those that nothing reads."""
         places = dict(zip(self._program.kept, self._program.lowered.place.args, strict=True))
-        count = len(self._spec.consts) + self.in_tree.num_leaves
-        shown = [places.get(index) for index in range(count)]
-        return self.in_tree.unflatten(shown[len(self._spec.consts) :])
+        first = len(self._spec.consts)
+        return [places.get(first + index) for index in range(self.in_tree.num_leaves)]
 
     @property
     def output_shardings(self) -> Any:
@@ -527,10 +518,11 @@ class Compiled(_Stage):
     def input_formats(self) -> Any:
         """Return how each argument lies in memory, and over devices; empty for those left out."""
         found = iter(self._program.executable.get_parameter_layouts()[len(self._program.hidden) :])
-        return tree_util.tree_map(
-            lambda where: Format() if where is None else _format(next(found), where),
-            self.input_shardings,
-            is_leaf=lambda where: where is None,
+        return self.in_tree.unflatten(
+            [
+                Format() if where is None else _format(next(found), where)
+                for where in self._argument_places()
+            ]
         )
 
     @property

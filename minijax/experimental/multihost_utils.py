@@ -138,7 +138,7 @@ def _specs(pspecs: Any, tree: Any) -> list[PartitionSpec]:
     return found
 
 
-class ProcessFailureError(RuntimeError):
+class ProcessFailureError(Exception):
     """Processes failed while `live_devices` watched them; `failed_devices` are theirs."""
 
     def __init__(self, failed_devices: set[Any]):

@@ -208,6 +208,39 @@ def test_dtypes(dtype):
     in_both(lambda m: m.jit(lambda *xs: run(m, *xs))(*map(m.numpy.asarray, parts)))
 
 
+BOOLEANS = {
+    "itself": lambda s, x: x,
+    "sum": lambda s, x: x.sum(0),
+    "duplicates": lambda s, x: (x + x).sum_duplicates(nse=4),
+    "product": lambda s, x: x @ x,
+    "transposed": lambda s, x: x.T,
+    "row": lambda s, x: x[0],
+    "negative": lambda s, x: -x,
+    "BCSR": lambda s, x: s.BCSR.from_bcoo(x),
+}
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_booleans_are_stored_as_integers(enabled):
+    dense = np.array([[True, False], [True, True]])
+
+    def run(m):
+        s = SPARSE[m]
+        made = [
+            s.BCOO.fromdense(dense),
+            s.BCSR.fromdense(dense),
+            s.BCOO.fromdense(dense, n_batch=1),
+        ]
+        found = [fun(s, made[0]) for fun in BOOLEANS.values()]
+        return [(str(x.dtype), np.asarray(x.todense())) for x in made + found]
+
+    with x64(enabled):
+        for (ours, mine), (theirs, wanted) in zip(run(minijax), run(jax), strict=True):
+            assert ours == theirs and np.array_equal(mine, wanted)
+        for make in (SPARSE[minijax].COO, SPARSE[minijax].CSR, SPARSE[minijax].CSC):
+            assert np.array_equal(make.fromdense(dense).todense(), dense)
+
+
 @pytest.mark.parametrize("enabled", [False, True])
 def test_made(enabled):
     def eyes(m, n_dense):

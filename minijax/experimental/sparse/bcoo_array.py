@@ -28,6 +28,7 @@ from minijax.experimental.sparse.base import (
     SparseEfficiencyWarning,
     SparseInfo,
 )
+from minijax.experimental.sparse.util import numbers_of
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.features.vmappable import register_vmappable
@@ -299,9 +300,9 @@ def bcoo_fromdense(
 
     By default as many as there are: ConcretizationTypeError if the array is traced, for that cannot
     be known. Missing ones are zeros out of bounds. `n_batch` dimensions have indices of their own,
-    the last `n_dense` are held densely.
+    the last `n_dense` are held densely. Booleans are stored as integers.
     """
-    mat = jnp.array(mat)
+    mat = numbers_of(mat)
     n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(

@@ -21,7 +21,7 @@ from minijax.experimental.sparse.bcoo import (
     bcoo_eliminate_zeros,
     bcoo_sum_duplicates,
 )
-from minijax.experimental.sparse.util import SparseInfo, stored_elements
+from minijax.experimental.sparse.util import SparseInfo, numbers_of, stored_elements
 from minijax.features.vmappable import register_vmappable
 from minijax.lax.sparse.bcsr import (
     BCSRProperties,
@@ -223,7 +223,7 @@ def bcsr_fromdense(
     ValueError unless two dimensions are left between `n_batch` and `n_dense`;
     ConcretizationTypeError if the array is traced and `nse` not given.
     """
-    mat = jnp.asarray(mat)
+    mat = numbers_of(mat)
     if n_batch < 0 or n_dense < 0 or mat.ndim - n_batch - n_dense != 2:
         raise ValueError(
             f"bcsr_fromdense: must have 2 sparse dimensions. Of shape {mat.shape}, {n_batch=} and "

@@ -15,7 +15,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.base import JAXSparse
-from minijax.experimental.sparse.util import stored_elements
+from minijax.experimental.sparse.util import numbers_of, stored_elements
 from minijax.lax.sparse.matrices import (
     COOInfo,
     coo_fromdense_p,
@@ -169,7 +169,7 @@ def matrix_of(name: str, mat: Any, nse: Any) -> tuple[Any, int]:
             f"{name} takes an array, got {mat!r} of type {type(mat).__name__}, which has no dtype: "
             "convert it with minijax.numpy.asarray."
         )
-    mat = jnp.asarray(mat)
+    mat = numbers_of(mat)
     nse = stored_elements(mat, nse, name)
     if mat.ndim != 2:
         raise AssertionError(f"{name} takes a matrix, got an array of shape {mat.shape}.")

@@ -91,6 +91,12 @@ def _count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Arra
     return counts.max(initial=0) if counts.ndim else counts
 
 
+def numbers_of(mat: Any) -> Array:
+    """The array that is stored for a dense one: booleans as integers, which can be added."""
+    mat = jnp.asarray(mat)
+    return jnp.where(mat, 1, 0) if mat.dtype == np.bool_ else mat
+
+
 def stored_elements(mat: Any, nse: Any, name: str, n_batch: int = 0, n_dense: int = 0) -> int:
     """`nse` as a number: that of the nonzeros if it is not given.
 

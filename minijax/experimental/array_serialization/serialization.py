@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.experimental.array_serialization import tensorstore_impl
 from minijax.experimental.array_serialization.tensorstore_impl import (
     async_deserialize,
     async_serialize,
-    get_tensorstore_spec,
     is_remote_storage,
     run_deserialization,
     run_serialization,
@@ -30,6 +31,11 @@ __all__ = [
     "GlobalAsyncCheckpointManagerBase", "async_deserialize", "async_serialize",
     "get_tensorstore_spec", "is_remote_storage", "run_deserialization", "run_serialization",
 ]  # fmt: skip
+
+# Upstream's layout of files: the spec's own defaults are another.
+get_tensorstore_spec = functools.partial(
+    tensorstore_impl.get_tensorstore_spec, driver="zarr", ocdbt=False
+)
 
 _numbers = itertools.count()  # of checkpoints: the same in all processes
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.features.sharding.assembling import make_array_from_single_device_arrays
 from minijax.features.sharding.transfer import device_put
@@ -50,18 +50,21 @@ def default_context() -> Any:
 
 
 def get_tensorstore_spec(
-    ckpt_path: str | os.PathLike[str], *, ocdbt: bool = False, process_idx: int | None = None,
-    arr: Array | None = None, driver: str = "zarr",
+    ckpt_path: str | os.PathLike[str], ocdbt: bool = True, process_idx: int | None = None,
+    arr: Array | None = None, driver: str = "zarr3",
 ) -> dict[str, Any]:  # fmt: skip
     """Return the spec by which TensorStore keeps an array at a path: local, `gs://` or `s3://`.
 
     With `ocdbt` the arrays of a directory are kept in one database there. `process_idx` gives each
-    process a part of its own in it, and `arr` says the shape and dtype. ValueError for a path that is
-    not absolute, or names no directory.
+    process a directory of its own in it, and `arr` says how the file is laid out. ValueError for a
+    path that is not absolute, or names no directory.
     """
     path = os.path.normpath(os.fspath(ckpt_path)).replace(":/", "://", 1)
     prefix = next((prefix for prefix in _REMOTE if path.startswith(prefix)), None)
     folder, name = os.path.split(path)
+    if process_idx is not None:
+        folder = os.path.join(folder, f"process_{process_idx}")
+        path = os.path.join(folder, name)
     if not ocdbt:
         spec: dict[str, Any] = {"driver": driver, "kvstore": _place(path, prefix)}
     else:
@@ -72,13 +75,10 @@ def get_tensorstore_spec(
                 "Using OCDBT requires the bucket name, the directory name and the array name, your "
                 f"path is: {path}"
             )
-        if process_idx is not None:
-            folder = os.path.join(folder, f"ocdbt.process_{process_idx}")
         base = _place(folder, prefix)
         spec = {"driver": driver, "kvstore": {"driver": "ocdbt", "base": base, "path": name}}
     if arr is not None:
-        spec["dtype"] = np.dtype(arr.dtype).name
-        spec["schema"] = {"domain": {"shape": list(arr.shape)}}
+        spec["metadata"] = _metadata(driver, arr)
     return spec
 
 
@@ -86,9 +86,10 @@ def _place(path: str, prefix: str | None) -> dict[str, Any]:
     if prefix is None:
         return {"driver": "file", "path": path}
     found = re.fullmatch("([^/]+)/(.+)", path.removeprefix(prefix))
-    if found is None:
+    if found is None or not path.startswith(prefix):
         raise ValueError(
-            f"A path in a bucket names what is in it, as {prefix}bucket/a; got {path}."
+            "The ckpt_path should contain the bucket name and the file path inside the bucket. Got: "
+            f"{path}: write {prefix}bucket/a."
         )
     return {"driver": _REMOTE[prefix], "bucket": found[1], "path": found[2]}
 
@@ -105,19 +106,26 @@ def is_remote_storage(tspec: dict[str, Any] | str) -> bool:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def _with_metadata(spec: dict[str, Any], value: ArrayImpl) -> dict[str, Any]:
-    """A spec that says how a new file is laid out: a chunk for each part of the array."""
-    if "metadata" in spec or "schema" in spec:
-        return spec
-    part = value.sharding.shard_shape(value.shape)
+def _metadata(driver: str | None, value: Any) -> dict[str, Any]:
+    """Return how a new file is laid out: a chunk for each part of the array, or all of NumPy's."""
+    sharding = getattr(value, "sharding", None)
+    part = value.shape if sharding is None else sharding.shard_shape(value.shape)
     chunks = [max(1, size) for size in part]
-    if spec.get("driver") == "zarr3":
-        grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
-        metadata: dict[str, Any] = {"shape": list(value.shape), "chunk_grid": grid}
-    else:
-        compressor = {"id": "zstd", "level": 1}
-        metadata = {"shape": list(value.shape), "chunks": chunks, "compressor": compressor}
-    return {**spec, "metadata": metadata, "dtype": np.dtype(value.dtype).name}
+    if driver == "zarr":
+        return {"compressor": {"id": "zstd"}, "shape": value.shape, "chunks": chunks}
+    if driver != "zarr3":
+        raise ValueError(f"Unsupported driver: {driver}. Give 'zarr' or 'zarr3'.")
+    grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
+    kind = np.dtype(value.dtype).name
+    return {"codecs": [], "shape": value.shape, "data_type": kind, "chunk_grid": grid}
+
+
+def _with_metadata(spec: dict[str, Any], value: ArrayImpl) -> dict[str, Any]:
+    """A spec that says how a new file is laid out, and of which dtype it is."""
+    if "schema" in spec:
+        return spec
+    spec = {"metadata": _metadata(spec.get("driver"), value), **spec}
+    return {"dtype": np.dtype(value.dtype).name, **spec}
 
 
 async def async_serialize(
@@ -204,10 +212,10 @@ async def async_deserialize(
 
 
 def run_serialization(arrays: Sequence[ArrayImpl], tensorstore_specs: Sequence[Any]) -> None:
-    """Write arrays, and wait until they are written."""
+    """Write arrays, and wait until they are written. ValueError unless each has a spec."""
 
     async def run() -> None:
-        await asyncio.gather(*map(async_serialize, arrays, tensorstore_specs))
+        await asyncio.gather(*tree_util.tree_map(async_serialize, arrays, tensorstore_specs))
 
     asyncio.run(run())
 
@@ -217,14 +225,17 @@ def run_deserialization(
     global_shapes: Sequence[tuple[int, ...]] | None = None, dtypes: Sequence[Any] | None = None,
     concurrent_gb: int = 32,
 ) -> list[ArrayImpl]:  # fmt: skip
-    """Read arrays. `concurrent_gb` is accepted: how much is under way is up to TensorStore."""
+    """Read arrays. `concurrent_gb` is accepted: how much is under way is up to TensorStore.
+
+    ValueError unless each sharding has a spec, and a shape and a dtype if they are given.
+    """
     count = len(tensorstore_specs)
     shapes = [None] * count if global_shapes is None else global_shapes
     kinds = [None] * count if dtypes is None else dtypes
 
     async def run() -> list[ArrayImpl]:
         return await asyncio.gather(
-            *map(async_deserialize, shardings, tensorstore_specs, shapes, kinds)
+            *tree_util.tree_map(async_deserialize, shardings, tensorstore_specs, shapes, kinds)
         )
 
     return list(asyncio.run(run()))

@@ -216,6 +216,8 @@ class custom_partitioning:
         return partition
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not callable(self.fun):
+            raise TypeError(f"{self.fun!r} is not a callable object: give a function to split.")
         if self._defined is None:
             raise AttributeError(
                 f"{fun_name(self.fun)} is a custom_partitioning that no partition was defined for: "

@@ -417,9 +417,12 @@ def test_custom_partitioning_on_one_device():
     in_both(lambda m: m.grad(lambda x: make(m)(x, 3.0, x)["a"].sum())(A))
     in_both(lambda m: m.vmap(lambda x: make(m)(x, 3.0, x)["a"])(A))
     in_both(lambda m: make(m)(A, 3.0))
-    in_both(
-        lambda m: module(m, "experimental.custom_partitioning").custom_partitioning(m.numpy.sin)(A)
-    )
+    for fun in (lambda m: m.numpy.sin, lambda m: None, lambda m: 3, lambda m: "sin"):
+        in_both(
+            lambda m, fun=fun: module(m, "experimental.custom_partitioning").custom_partitioning(
+                fun(m)
+            )(A)
+        )
 
 
 # -- compiled programs -----------------------------------------------------------------------------

@@ -362,7 +362,9 @@ def test_how_things_are_shown():
         printed = m.make_jaxpr(sine(m, pl))(X)
         kept = [line for line in str(printed).split("\n") if "Mapping" in line or "Ref<" in line]
         hints = pl.CostEstimate(1, 2, 3), pl.Buffered(2), pl.ds(0, 2), pl.ds(None), str(pl.ANY)
-        return repr((grid, dims[1:], str(dims[0]), names, kept, hints))
+        blocks = pl.BlockSpec((2, 6), None, pl.Buffered(2)), pl.BlockSpec(memory_space=pl.ANY)
+        grids = pl.GridSpec(2, [blocks[0]], blocks[1]), pl.GridSpec((("i", 2), ("j", 3)))
+        return repr((grid, dims[1:], str(dims[0]), names, kept, hints, blocks, grids))
 
     assert shown(minijax) == shown(jax)
 

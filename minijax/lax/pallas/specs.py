@@ -177,7 +177,7 @@ class NoBlockSpec:
 no_block_spec = NoBlockSpec()
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class BlockSpec:
     """The cutting of an array into the blocks that a kernel sees at each step of its grid.
 
@@ -194,6 +194,12 @@ class BlockSpec:
     _: dataclasses.KW_ONLY
     memory_space: Any | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(block_shape={self.block_shape}, index_map={self.index_map}, "
+            f"memory_space={self.memory_space!r}, pipeline_mode={self.pipeline_mode})"
+        )
+
     def __post_init__(self):
         if isinstance(self.block_shape, Iterable):  # else `pallas_call` says what is wrong
             self.block_shape = tuple(self.block_shape)
@@ -204,7 +210,10 @@ class BlockSpec:
 
 
 class GridSpec:
-    """The grid of a kernel and how its operands are cut; see `pallas_call`."""
+    """The grid of a kernel and how its operands are cut; see `pallas_call`.
+
+    The sizes of the grid may be pairs of a name and a size; the names are `grid_names`.
+    """
 
     num_scalar_prefetch = 0
 
@@ -215,6 +224,9 @@ class GridSpec:
         out_specs: Any = no_block_spec,
         scratch_shapes: Any = (),
     ):
+        self.grid_names = None
+        if isinstance(grid, tuple) and grid and isinstance(grid[0], tuple):  # (name, size) pairs
+            self.grid_names, grid = zip(*[(name, size) for name, size in grid], strict=True)
         self.grid = _checked_grid(grid)
         self.in_specs, self.out_specs = in_specs, out_specs
         self.scratch_shapes = scratch_shapes
@@ -231,8 +243,9 @@ class GridSpec:
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}(grid={self.grid}, in_specs={self.in_specs}, "
-            f"out_specs={self.out_specs}, scratch_shapes={self.scratch_shapes})"
+            f"{type(self).__name__}(grid={self.grid}, grid_names={self.grid_names}, "
+            f"in_specs={self.in_specs}, out_specs={self.out_specs}, "
+            f"scratch_shapes={self.scratch_shapes})"
         )
 
 

@@ -559,6 +559,11 @@ _steps.update({
 })  # fmt: skip
 
 
+def _canonical(x: Any) -> Any:
+    """A result that the function only passed on: NumPy's arrays have the dtypes that they enter with."""
+    return jnp.asarray(x) if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 else x
+
+
 _NO_ARGUMENTS = tree_util.tree_structure(((), {}))
 
 
@@ -581,7 +586,7 @@ def checkify(
         runner = _Runner(checks)
         state, outs = runner.run(closed, runner.start(), ())
         code, *payloads = state
-        outs = [jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in outs]
+        outs = [_canonical(x) for x in outs]
         return Error(code, payloads, tuple(checks.sites)), traced.out_tree.unflatten(outs)
 
     return checked

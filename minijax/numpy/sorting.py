@@ -326,19 +326,16 @@ def _by_halving(a, v, side, dtype, unrolled) -> Any:
 
     def halve(_, bounds):
         low, high = bounds
-        middle = low + ((high - low) >> one)
-        element = take(a, middle, axis=0, mode="clip")
-        after = _goes_after(element, v, side)
-        open_ = less(low, high)
-        after, before = after & open_, not_p.bind(after) & open_
-        return choose_where(after, middle + one, low), choose_where(before, middle, high)
+        middle = low + ((high - low) >> one)  # below the length: `low` is
+        after = _goes_after(take(a, middle, axis=0, mode="clip"), v, side)
+        return choose_where(after, middle, low), choose_where(after, high, middle)
 
     if unrolled:
         bounds = (low, high)
         for step in range(steps):
             bounds = halve(step, bounds)
-        return bounds[0]
-    return fori_loop(0, steps, halve, (low, high))[0]
+        return bounds[1]
+    return fori_loop(0, steps, halve, (low, high))[1]
 
 
 @library(static=("right", "method"))

@@ -149,6 +149,29 @@ def test_the_last_failure_of_a_mapped_error_is_raised(x):
     assert minijax.jit(minijax.experimental.checkify.check_error)(none) is None
 
 
+SOUND = {
+    "after the last": lambda j, x: j.numpy.searchsorted(x, 9.0),
+    "before the first": lambda j, x: j.numpy.searchsorted(x, -9.0, side="right"),
+    "unrolled": lambda j, x: j.numpy.searchsorted(x, x + 1, method="scan_unrolled"),
+    "interp": lambda j, x: j.numpy.interp(9.0, x, x),
+    "digitize": lambda j, x: j.numpy.digitize(x + 1, x),
+    "histogram": lambda j, x: j.numpy.histogram(x, 3)[0],
+    "quantile": lambda j, x: j.numpy.quantile(x, 1.0),
+    "repeat": lambda j, x: j.numpy.repeat(x, j.numpy.arange(4), total_repeat_length=6),
+    "float0": lambda j, x: np.zeros(2, j.dtypes.float0),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_functions_of_the_library_that_do_not_fail(name):
+    def run(j):
+        checked = j.experimental.checkify.checkify(lambda x: SOUND[name](j, x), _errors(j, "all"))
+        error, out = checked(j.numpy.arange(4.0))
+        return error.get(), isinstance(out, j.Array), np.asarray(out).tolist()
+
+    _same(run)
+
+
 WRONG = (None, 3, "text", 1.5, [1.0], np.ones(2), np.array([True, False]), {}, object)
 
 

@@ -21,7 +21,7 @@ from minijax.numpy.cumulative import cumsum
 from minijax.numpy.promotion import axis_of, broadcast_to_shape, check_arraylike, to_array
 from minijax.numpy.shapes import broadcast_to, ravel, reshaped
 from minijax.numpy.sorting import searchsorted
-from minijax.numpy.taking import take
+from minijax.numpy.taking import take_or_last
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.primitives import to_shape
@@ -158,4 +158,4 @@ def _repeat_by(a, repeats, axis, total):
         return a
     ends = cumsum(broadcast_to(repeats, (length,)))
     places = searchsorted(ends, np.arange(total, dtype=dtypes.int_()), side="right")
-    return take(a, places, axis=axis, mode="clip")
+    return take_or_last(a, places, axis)

@@ -39,7 +39,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where, split_alike, where_arrays
 from minijax.numpy.shapes import along_axis, ravel, reshaped
-from minijax.numpy.taking import take
+from minijax.numpy.taking import take, take_or_last
 from minijax.typing import Array, ArrayLike
 
 __all__ = [
@@ -464,7 +464,7 @@ def compress(
 def _compress(condition, a, fill_value, axis, size):
     (places,) = _nonzero_of_size(condition, (a.aval.shape[axis],), size)
     beyond = places >= a.aval.shape[axis]
-    kept = take(a, places, axis=axis, mode="clip")
+    kept = take_or_last(a, places, axis)
     shape = [1] * a.aval.ndim
     shape[axis] = size
     return choose_where(reshaped(beyond, tuple(shape)), converted(fill_value, a.aval.dtype), kept)

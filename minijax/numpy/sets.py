@@ -38,7 +38,7 @@ from minijax.numpy.searching import _nonzero_of_size, known
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import moveaxis, ravel, reshaped
 from minijax.numpy.sorting import searchsorted, sort
-from minijax.numpy.taking import take
+from minijax.numpy.taking import take, take_or_last
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -159,11 +159,11 @@ def _unique_of_size(ar, fill_value, axis, equal_nan, size):
     starts, next_starts = starts[:size], starts[1:]
     total = reductions.sum(is_new, dtype=dtype)
     valid = creation.iota(dtype, size) < total
-    index = take(order, starts, axis=0, mode="clip")
+    index = take_or_last(order, starts)
     index = choose_where(valid, index, index[0]) if size else index
     if len(keys) == 1:  # the sorted values are there
         values = reshaped(keys[0], (count, 1))
-        found, fill = take(values, starts, axis=0, mode="clip"), values[0]
+        found, fill = take_or_last(values, starts), values[0]
     else:
         found, fill = take(rows, index, axis=0, mode="clip"), rows[order[0]]
     if fill_value is not None:
@@ -471,13 +471,13 @@ def _intersection_of_size(one, two, fill_value, size):
     keep = logical_and(_differs_from_last([values], counts[0], True), isin(values, two))
     (starts,) = _nonzero_of_size(keep, (counts[0],), size)
     missing = starts >= counts[0]
-    found = take(values, starts, axis=0, mode="clip")
+    found = take_or_last(values, starts)
     if fill_value is None and size:
         fill = choose_where(missing[0], number_like(found, 0), found[0])
     else:
         fill = converted(fill_value or 0, found.dtype)
     found = choose_where(missing, fill, found)
-    first = choose_where(missing, counts[0], take(order, starts, axis=0, mode="clip"))
+    first = choose_where(missing, counts[0], take_or_last(order, starts))
     other, other_order = sort_p.bind(
         two, creation.iota(dtypes.int_(), counts[1]), dimension=0, is_stable=True, num_keys=1
     )

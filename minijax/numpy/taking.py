@@ -29,6 +29,7 @@ from minijax.numpy.division import remainder
 from minijax.numpy.index_plans import Options, warn_of_loss, wrapped, write
 from minijax.numpy.index_terms import parse
 from minijax.numpy.promotion import check_arraylike, check_no_out, to_array
+from minijax.numpy.ufuncs import minimum
 from minijax.transforms.primitives import full_like_aval
 from minijax.typing import ArrayLike
 
@@ -336,3 +337,12 @@ def _put_along_axis(arr, indices, values, axis, mode):
     values = broadcast_in_dim(values, full, range(len(full) - values.ndim, len(full)))
     out = write(indexing.scatter, x, parse(tuple(index), x.shape), values, Options(mode=mode))
     return reshape(out, shape)
+
+
+def take_or_last(a: Any, places: Any, axis: int = 0) -> Any:
+    """Return the elements at places that are not negative: beyond the end, the last.
+
+    The places are limited before the elements are read, unlike by the mode "clip", so that
+    `checkify` finds none out of bounds.
+    """
+    return take(a, minimum(places, a.aval.shape[axis] - 1), axis=axis, mode="clip")

@@ -158,6 +158,12 @@ SOUND = {
     "histogram": lambda j, x: j.numpy.histogram(x, 3)[0],
     "quantile": lambda j, x: j.numpy.quantile(x, 1.0),
     "repeat": lambda j, x: j.numpy.repeat(x, j.numpy.arange(4), total_repeat_length=6),
+    "repeat, longer": lambda j, x: j.numpy.repeat(x, j.numpy.arange(4), total_repeat_length=9),
+    "unique": lambda j, x: j.numpy.unique(x % 2, size=4, return_inverse=True)[0],
+    "unique rows": lambda j, x: j.numpy.unique(x.reshape(2, 2) * 0, axis=0, size=2),
+    "union1d": lambda j, x: j.numpy.union1d(x, x, size=6),
+    "compress": lambda j, x: j.numpy.compress(x > 1, x, size=4),
+    "extract": lambda j, x: j.numpy.extract(x > 1, x, size=3, fill_value=7),
     "float0": lambda j, x: np.zeros(2, j.dtypes.float0),
 }
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -52,15 +51,35 @@ from minijax.transforms.jit import PjitFunction
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class ArgInfo:
     """The type of one argument of a staged function, and whether it is donated."""
 
-    _aval: ShapedArray
-    donated: bool
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, _aval: ShapedArray, donated: bool) -> None:
+        object.__setattr__(self, "_aval", _aval)
+        object.__setattr__(self, "donated", donated)
 
     shape = property(lambda self: self._aval.shape)
     dtype = property(lambda self: self._aval.dtype)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}: an ArgInfo cannot be changed.")
+
+    def __reduce__(self) -> Any:
+        return ArgInfo, (self._aval, self.donated)
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+    def __eq__(self, other: Any) -> Any:
+        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
+            other._aval,
+            other.donated,
+        )
+
+    def __hash__(self) -> Any:
+        return hash((self._aval, self.donated))
 
 
 class _Stage:

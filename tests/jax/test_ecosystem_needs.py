@@ -2,6 +2,7 @@
 thing.
 """
 
+import gc
 import inspect
 import traceback
 import warnings
@@ -203,6 +204,44 @@ def test_traces_of_libraries():
             with faces.core.set_current_trace(trace):
                 out = m.lax.cos(m.lax.sin(Counted(trace, x)))
         return f"{trace.names} {np.asarray(out.value).round(4).tolist()}"
+
+    in_both(run)
+
+
+@pytest.mark.parametrize("name", ["take_current_trace", "set_current_trace"])
+def test_traces_of_dropped_contexts_stay(name):
+    """A trace stays current until its context is left, not until the context is collected.
+
+    Functions of `linear_util` hold contexts across a `yield`, and are dropped if what they wrap fails.
+    """
+
+    def run(m, faces):
+        def state():
+            return m.core.get_opaque_trace_state(convention="nnx")
+
+        def f(x):
+            before = state()
+            outer = faces.core.take_current_trace()
+            trace = outer.__enter__()
+            outermost = state()
+            if name == "set_current_trace":
+                inner = faces.core.set_current_trace(trace)
+                inner.__enter__()
+                del inner
+            else:
+                outer.__exit__(None, None, None)
+                dropped = faces.core.take_current_trace()
+                dropped.__enter__()
+                del dropped
+            gc.collect()
+            seen.extend([before == outermost, state() == before, state() == outermost])
+            outer.__exit__(None, None, None)
+            seen.append(state() == before)
+            return x
+
+        seen = []
+        m.vmap(f)(m.numpy.asarray(X))
+        return str(seen)
 
     in_both(run)
 

@@ -27,7 +27,7 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.staging import JaxprTrace
-from minijax.core.trace import Trace, Tracer, current, eval_trace, set_trace
+from minijax.core.trace import Trace, Tracer, current, eval_trace
 from minijax.errors import (
     ConcretizationTypeError,
     InconclusiveDimensionOperation,
@@ -160,22 +160,33 @@ def find_top_trace(_: Any) -> Trace:
     return current()
 
 
-def set_current_trace(trace: Trace, check_leaks: bool = False):
-    """Context manager: `trace` is current."""
-    return set_trace(trace)
+class set_current_trace:
+    """Context manager: `trace` is current.
+
+    Only leaving the context restores the trace before it: libraries drop contexts that are held
+    across a `yield` when the function around it fails, and the trace at that time is another's.
+    """
+
+    def __init__(self, trace: Trace, check_leaks: bool = False):
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        self._context = local.context
+        self._saved, self._context.trace = self._context.trace, self._trace
+
+    def __exit__(self, *exc: Any) -> None:
+        self._context.trace = self._saved
 
 
-class take_current_trace:
+class take_current_trace(set_current_trace):
     """Context manager: gives the current trace, and none is current within but the outermost."""
 
-    def __enter__(self) -> Trace:
-        trace = current()
-        self._setting = set_trace(eval_trace)
-        self._setting.__enter__()
-        return trace
+    def __init__(self):
+        super().__init__(eval_trace)
 
-    def __exit__(self, *exc):
-        self._setting.__exit__(*exc)
+    def __enter__(self) -> Trace:
+        super().__enter__()
+        return self._saved
 
 
 def _traces() -> Iterator[Trace]:

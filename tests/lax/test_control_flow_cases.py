@@ -2,6 +2,7 @@
 jaxprs.
 """
 
+import collections
 import gc
 import weakref
 
@@ -300,6 +301,27 @@ def associative_of_known_values(m):
         scan(lambda a, b: a + b if float(a.sum()) >= 0 else a - b, y),
         scan(lambda a, b: a[: len(range(int(b.size)))] * b, m.numpy.asarray(y)),
     ]
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@case
+def associative_into_other_containers(m):
+    """Leaves are taken in order: the function may return a tuple for a named tuple."""
+    y, scan = np.arange(5, dtype=np.float32), m.lax.associative_scan
+    out = [
+        scan(lambda a, b: (a.a + b.a, a.b * b.b), Pair(y, y + 1), reverse=True),
+        scan(lambda a, b: [a[0] + b[0], b[1]], (y, y + 1)),
+        scan(lambda a, b: (a + b,), y),
+    ]
+    for fun in (lambda a, b: (a[0],), lambda a, b: (*a, b[0])):
+        try:
+            scan(fun, (y, y))
+        except ValueError as error:
+            out.append(str(error).startswith("Too few") * 1.0)
+    assert isinstance(out[0], Pair)
+    return out
 
 
 @case

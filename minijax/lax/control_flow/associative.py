@@ -119,9 +119,13 @@ class _Scan:
 
     def combine(self, a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         outs, tree = tree_util.flatten(self.fn(self.tree.unflatten(a), self.tree.unflatten(b)))
-        if tree != self.tree:
+        count = self.tree.num_leaves
+        if len(outs) != count:  # containers may be others, such as tuples for named tuples
+            found = f"few leaves for PyTreeDef; expected {count}, got {len(outs)}"
+            if len(outs) > count:
+                found = f"many leaves for PyTreeDef; expected {count}. Got {len(outs)}"
             raise ValueError(
-                f"associative_scan: fn must return the structure of elems, {self.tree}; got {tree}."
+                f"Too {found}: fn of associative_scan must return the leaves of elems, {self.tree}; got {tree}."
             )
         outs = [x if isinstance(x, Array) else as_value(x) for x in outs]
         return [x if isinstance(x, Array) else as_array(x) for x in outs]  # a struct is refused

@@ -34,6 +34,7 @@ VALUE_CLASSES = {
     "minijax.core.staging.StagedTracer": "jax._src.interpreters.partial_eval",
     "minijax.transforms.batching.BatchTracer": "jax._src.interpreters.batching",
     "minijax.transforms.jvp.JVPTracer": "jax._src.interpreters.ad",
+    "minijax.errors.JaxRuntimeError": "jax.errors",  # as tracebacks show it
 }
 
 # Public submodules that upstream's `import jax` leaves in `sys.modules`: libraries look there to name

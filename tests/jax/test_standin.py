@@ -499,7 +499,7 @@ print(json.dumps(found))
 HOMES_ELSEWHERE = {
     "jax.Array", "jax.numpy.ndarray", "jax.numpy.issubdtype", "jax.numpy.result_type",
     "jax.dtypes.issubdtype", "jax.dtypes.result_type", "jax.numpy.iterable", "jax.numpy.poly",
-    "jax.numpy.polyfit", "jax.numpy.roots", "jax.errors.JaxRuntimeError", "jax.P",
+    "jax.numpy.polyfit", "jax.numpy.roots", "jax.P",
     "jax.sharding.PartitionSpec", "jax.sharding.Sharding",
 }  # fmt: skip
 

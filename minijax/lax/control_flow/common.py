@@ -29,7 +29,7 @@ from minijax.transforms.tracing import Traced, any_constant, positional, trace_f
 
 __all__ = [
     "check_callables", "check_carry", "difference", "listed", "plain",
-    "program_of", "run_inline", "same_type", "settled", "splits_as",
+    "program_of", "run_inline", "same_type", "traced_body", "splits_as",
 ]  # fmt: skip
 
 # -- tracing the functions that a user gives ----------------------------------------------------
@@ -99,7 +99,7 @@ def splits_as(avals: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(splits) if any(splits) else ()
 
 
-def settled(
+def traced_body(
     fun: Callable,
     leaves: Sequence[Any],
     avals: Sequence[Any],

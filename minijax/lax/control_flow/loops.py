@@ -25,7 +25,7 @@ from minijax.features.effects.kinds import is_io
 from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
-from minijax.lax.control_flow.common import check_callables, check_carry, program_of, settled
+from minijax.lax.control_flow.common import check_callables, check_carry, program_of, traced_body
 from minijax.lax.control_flow.dependence import (
     carry_reached,
     chosen,
@@ -210,7 +210,7 @@ class _WhilePlan:
 
 def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[Any]]:
     trace = functools.partial(program_of, "while_loop", body_fun, (tree,))
-    body, leaves, in_avals = settled(
+    body, leaves, in_avals = traced_body(
         body_fun, leaves, [get_aval(x) for x in leaves], trace, lambda body: body.closed.out_avals
     )
     cond = program_of("while_cond", cond_fun, (tree,), in_avals)
@@ -386,7 +386,7 @@ def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[Traced, Sequ
     traced = trace(avals)
     if traced.plans:
         return traced, leaves
-    traced, leaves, avals = settled(
+    traced, leaves, avals = traced_body(
         body_fun, leaves, avals, trace, lambda body: body.closed.out_avals[1:]
     )
     out_tree = traced.out_tree.children()[1]

@@ -22,7 +22,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.features.queries import is_dim, is_ref, max_dim
 from minijax.features.sharding.sharding_rules import parts_of
-from minijax.lax.control_flow.common import check_callables, check_carry, program_of, settled
+from minijax.lax.control_flow.common import check_callables, check_carry, program_of, traced_body
 from minijax.lax.control_flow.dependence import permuted, split_list
 from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.creation import iota
@@ -236,7 +236,7 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
     plan = trace(in_avals).plans.get(count)
     if plan is not None:
         return plan, init_leaves
-    traced, init_leaves, in_avals = settled(f, init_leaves, in_avals, trace, carry_of)
+    traced, init_leaves, in_avals = traced_body(f, init_leaves, in_avals, trace, carry_of)
     carry_tree, _ = _pair(traced, f)
     check_carry("scan", f, 0, init_tree, in_avals, carry_tree, carry_of(traced), "carry")
     return make_plan(traced, count), init_leaves

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from types import CellType, FunctionType, MethodType
 from typing import Any, TypeVar, overload
 
@@ -183,7 +183,22 @@ def _cells(fun: Any) -> dict[str, CellType]:
     return dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
 
 
+def _can_be_static(x: Any) -> bool:
+    try:
+        hash(x)  # of a tuple, those of its items
+    except TypeError:
+        return False
+    return not isinstance(x, (Tracer, ArrayImpl))
+
+
+def _is_array(x: Any) -> bool:
+    return type(x) in (ArrayImpl, np.ndarray) or isinstance(x, Tracer)
+
+
 def _is_plain(x: Any) -> bool:
+    """Whether this is an array, a number that is surely one of a default dtype, or None."""
+    if type(x) is int:
+        return -(2**31) <= x < 2**31
     return type(x) in _PLAIN or x is None or isinstance(x, Tracer)
 
 
@@ -460,9 +475,9 @@ class _Calls:
         given = [(x, place in self.static_positions) for place, x in enumerate(args)]
         given += [(x, name in self.static_names) for name, x in kwargs.items()]
         return all(
-            isinstance(x, Hashable) and not isinstance(x, (Tracer, ArrayImpl))
+            _can_be_static(x)
             if static
-            else _is_plain(x) or (type(x) in (list, tuple) and all(map(_is_plain, x)))
+            else _is_plain(x) or (type(x) in (list, tuple) and all(map(_is_array, x)))
             for x, static in given
         )
 

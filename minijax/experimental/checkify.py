@@ -103,9 +103,9 @@ def check(
 ) -> None:
     """Check that a scalar boolean is true: in a checkified function, record it if it is not.
 
-    `msg` is a format string for the arguments, which are arrays; it is filled when the check has
-    failed, with their values. Outside of `checkify` a failed
-    check raises JaxRuntimeError when run at once; staging one raises ValueError.
+    `msg` is a format string for the arguments, which are arrays; when the check has failed it is
+    filled with their values. Outside of `checkify` a failed check raises JaxRuntimeError when run at
+    once; staging one raises ValueError.
     """
     _check("check", debug, pred, msg, fmt_args, fmt_kwargs)
 

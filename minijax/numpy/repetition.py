@@ -89,10 +89,9 @@ def repeat(
                 "Please pass sharding to `jnp.repeat` via `out_sharding` parameter: it repeats along "
                 f"an axis of {a.aval.str_short()} that is split over a mesh."
             )
-    if one or isinstance(repeats, int):
-        out = _repeat_each(
-            a, repeats if is_dim(repeats) else int(repeats), axis, total_repeat_length
-        )
+    if one:
+        repeats = repeats if is_dim(repeats) else int(repeats)
+        out = _repeat_each(a, repeats, axis, total_repeat_length)
     else:
         out = _repeat_by(a, repeats, axis, total_repeat_length)
     return split_as(out, out_sharding, "repeat")

@@ -160,7 +160,12 @@ def _over_two_meshes(t):
     return t.jnp.asarray(np.asarray(t.m.jit(program)(X.ravel(), X.ravel()[:, None])))
 
 
-PROGRAMS |= {"a program over two meshes": _over_two_meshes}
+PROGRAMS |= {
+    "a program over two meshes": _over_two_meshes,
+    # The batch axis is the one that is named, and need not divide.
+    "device_put under vmap in jit": lambda t: t.m.jit(t.m.vmap(
+        lambda row: t.m.device_put(row, t.named("x"))))(np.ones((3, 8, 4), np.float32)),
+}  # fmt: skip
 
 
 # -- what is split over Explicit axes, where no mesh is in force ---------------------------------------
@@ -219,10 +224,8 @@ _CHOICES = {
     "concatenate": lambda s: [s.jnp.concatenate([s.z, s.x], axis) for axis in (0, 1)],
     "stack": lambda s: [s.jnp.stack([s.x, s.z], axis) for axis in (0, 1, 2)],
     "select": lambda s: [s.lax.select(s.x > 1, s.x, s.z), s.jnp.where(True, s.z, s.x)],
-    "device_put under vmap": lambda s: s.m.jit(s.m.vmap(
-        lambda row: s.m.device_put(row, s.x.sharding)))(np.ones((3, 8, 4), np.float32)).shape,
 }  # fmt: skip
-PROGRAMS |= {
+ON_NO_MESH = {
     f"on no mesh, {kind}, {name}": lambda t, kind=kind, make=make: (
         lambda s: s.carry(kind, *make(s)))(_OnNoMesh(t))
     for name, make in _CARRIES.items()
@@ -935,6 +938,10 @@ def taken(program):
     split(program, refusals=False)
 
 
+def taken_by_both(program):
+    compare(program, refusals=False)
+
+
 def compare(program, setting=Setting, type_of=lambda m, x: None, refusals=True):
     ours, error = outcome(program, setting(minijax, minijax.sharding))
     theirs, expected = outcome(program, setting(jax, jax.sharding))
@@ -987,6 +994,7 @@ def fewer(program):
 def main(chosen):
     tables = (
         ("", PROGRAMS, compare),
+        ("", ON_NO_MESH, taken_by_both),
         ("collectives of ", COMPILED, fewer),
         ("explicit ", EXPLICIT, split),
         ("explicit ", TAKEN, taken),

@@ -617,7 +617,7 @@ _SYMBOLIC = {  # shape, elements, batch and dense dimensions
 
 class _Sparse:
     def __init__(self, m):
-        self.m, self.sparse, self.jnp = m, sparse_of(m), m.numpy
+        self.sparse, self.jnp = sparse_of(m), m.numpy
         self.export = importlib.import_module(f"{m.__name__}.export")
 
     def given(self, shape, nse, n_batch, n_dense, sizes):
@@ -649,7 +649,7 @@ def test_symbolic_sizes(name, kind):
         return [(str(x.shape), str(x.dtype)) for x in m.tree.leaves(out)]
 
     theirs, error = outcome(typed, jax)
-    if error is None:  # upstream has fewer than half of them where "elements" are symbolic
+    if error is None:  # with jax 0.10.2 in 87 cases of 102
         assert typed(minijax) == theirs
 
 

@@ -303,6 +303,36 @@ def associative_of_known_values(m):
     ]
 
 
+class _Body:
+    """Methods as bodies of loops, which note when they are called."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def step(self, carry, x):
+        self.calls += 1
+        return carry + x, carry
+
+    def next(self, *args):
+        self.calls += 1
+        return args[-1] + 1
+
+    def goes_on(self, carry):
+        return carry < 3
+
+
+@case
+def methods_are_traced_once(m):
+    x, bodies = m.numpy.arange(3.0), [_Body() for _ in range(3)]
+    one, two, three = bodies
+    results = [
+        m.lax.scan(one.step, 0.0, x),
+        m.lax.while_loop(two.goes_on, two.next, 0),
+        m.lax.fori_loop(0, 3, three.next, 0),
+    ]
+    return results, [body.calls for body in bodies]
+
+
 Pair = collections.namedtuple("Pair", "a b")
 
 

@@ -125,7 +125,8 @@ class _Scan:
             if len(outs) > count:
                 found = f"many leaves for PyTreeDef; expected {count}. Got {len(outs)}"
             raise ValueError(
-                f"Too {found}: fn of associative_scan must return the leaves of elems, {self.tree}; got {tree}."
+                f"Too {found}: fn of associative_scan must return the leaves of elems, {self.tree}; "
+                f"got {tree}."
             )
         outs = [x if isinstance(x, Array) else as_value(x) for x in outs]
         return [x if isinstance(x, Array) else as_array(x) for x in outs]  # a struct is refused

@@ -101,6 +101,7 @@ def splits_as(avals: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
 
 def traced_body(
     fun: Callable,
+    traced: Traced,
     leaves: Sequence[Any],
     avals: Sequence[Any],
     trace: Callable[..., Traced],
@@ -108,11 +109,12 @@ def traced_body(
 ) -> tuple[Traced, Sequence[Any], Sequence[Any]]:
     """Trace the body of a loop on a carry of types that it keeps, if there are such.
 
-    `trace` makes the program for types of the carry, with `splits` as `program_of` takes them, and
-    `carry_of` gives the types of the carry that it returns. The result is the program, the initial
-    values and the types of the carry.
+    - `traced`: its program for the types `avals` of the initial values `leaves`
+    - `trace`: makes the program for other types, with `splits` as `program_of` takes them
+    - `carry_of`: gives the types of the carry that a program returns
+
+    The result is the program, the initial values and the types of the carry.
     """
-    traced = trace(avals)
     while (changed := _promoted(fun, leaves, avals, carry_of(traced))) is not None:
         leaves, avals = changed
         traced = trace(avals)

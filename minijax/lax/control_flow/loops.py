@@ -210,9 +210,12 @@ class _WhilePlan:
 
 def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[Any]]:
     trace = functools.partial(program_of, "while_loop", body_fun, (tree,))
-    body, leaves, in_avals = traced_body(
-        body_fun, leaves, [get_aval(x) for x in leaves], trace, lambda body: body.closed.out_avals
-    )
+    in_avals = [get_aval(x) for x in leaves]
+    body = trace(in_avals)
+    if not body.plans:  # else it keeps the types of its carry
+        body, leaves, in_avals = traced_body(
+            body_fun, body, leaves, in_avals, trace, lambda body: body.closed.out_avals
+        )
     cond = program_of("while_cond", cond_fun, (tree,), in_avals)
     plan = body.plans.get(cond)
     if plan is None:
@@ -387,7 +390,7 @@ def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[Traced, Sequ
     if traced.plans:
         return traced, leaves
     traced, leaves, avals = traced_body(
-        body_fun, leaves, avals, trace, lambda body: body.closed.out_avals[1:]
+        body_fun, traced, leaves, avals, trace, lambda body: body.closed.out_avals[1:]
     )
     out_tree = traced.out_tree.children()[1]
     check_carry(what, body_fun, 1, tree, avals, out_tree, traced.closed.out_avals[1:])

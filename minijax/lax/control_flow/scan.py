@@ -20,7 +20,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.features.queries import is_dim, is_ref, max_dim
+from minijax.features.queries import is_dim, is_ref
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import check_callables, check_carry, program_of, traced_body
 from minijax.lax.control_flow.dependence import permuted, split_list
@@ -145,10 +145,11 @@ def _over_references(f: Callable, leaves: Sequence[Any], tree: Any, length: int)
 def unroll_factor(unroll: int | bool, length: int) -> int:
     known_value(unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     hash(unroll)  # TypeError for an array
+    most = 1 if is_dim(length) else length  # a symbolic number of steps is not unrolled
     if isinstance(unroll, (bool, np.bool_)):
-        unroll = max_dim(length, 1) if unroll else 1
+        unroll = max(most, 1) if unroll else 1
     unroll = operator.index(unroll)
-    check_at_most("unroll", unroll if is_dim(length) else min(unroll, length), 1 << 16)
+    check_at_most("unroll", min(unroll, most), 1 << 16)
     if unroll < 0:
         raise ValueError(
             f"`unroll` must be a `bool` or a non-negative `int`. Got unroll={unroll!r}."
@@ -233,10 +234,11 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
     def carry_of(traced):
         return traced.closed.out_avals[: _pair(traced, f)[0].num_leaves]
 
-    plan = trace(in_avals).plans.get(count)
+    traced = trace(in_avals)
+    plan = traced.plans.get(count)
     if plan is not None:
         return plan, init_leaves
-    traced, init_leaves, in_avals = traced_body(f, init_leaves, in_avals, trace, carry_of)
+    traced, init_leaves, in_avals = traced_body(f, traced, init_leaves, in_avals, trace, carry_of)
     carry_tree, _ = _pair(traced, f)
     check_carry("scan", f, 0, init_tree, in_avals, carry_tree, carry_of(traced), "carry")
     return make_plan(traced, count), init_leaves

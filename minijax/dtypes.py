@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import ml_dtypes
@@ -139,6 +140,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 bfloat16 = ml_dtypes.bfloat16  # the type of its scalars: upstream's name, and no dtype there
 float16, float32, float64 = map(np.dtype, (np.float16, np.float32, np.float64))
 complex64, complex128 = map(np.dtype, (np.complex64, np.complex128))
+string = np.dtypes.StringDType()  # of arrays that only hold values: no program takes them
 
 _TINY_INTS = (int1, int2, int4, uint1, uint2, uint4)
 _SIGNED = (int1, int2, int4, int8, int16, int32, int64)
@@ -150,13 +152,14 @@ _TINY_FLOATS = (
 _FLOATS = (*_TINY_FLOATS, BFLOAT16, float16, float32, float64)
 _COMPLEX = (complex64, complex128)
 _NUMERIC = (*_SIGNED, *_UNSIGNED, *_FLOATS, *_COMPLEX)
-_SUPPORTED = frozenset((bool_, *_NUMERIC, float0))
+_SUPPORTED = frozenset((bool_, *_NUMERIC, float0, string))
 
 # NumPy's class tree does not know the ml_dtypes classes: the category each belongs to.
 _CATEGORY: dict[type, type] = {
     **{d.type: np.signedinteger for d in _SIGNED},
     **{d.type: np.unsignedinteger for d in _UNSIGNED},
     **{d.type: np.floating for d in _FLOATS},
+    string.type: np.str_,
 }
 
 _BITS: dict[np.dtype, int] = {
@@ -263,8 +266,33 @@ def complex_() -> np.dtype:
 
 
 def is_supported(dtype: DType) -> bool:
-    """Whether arrays of `dtype` exist: a numeric, boolean, `float0` or extended dtype."""
+    """Whether arrays of `dtype` exist: a numeric, boolean, string, `float0` or extended dtype."""
     return dtype in _SUPPORTED or isinstance(dtype, ExtendedDType)
+
+
+def unsupported(x: np.ndarray | np.generic) -> str:
+    """The message of an error on a value of NumPy's that is no value of an array."""
+    if isinstance(x, np.generic):
+        return (
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. Pass a number or a boolean."
+        )
+    return (
+        f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types are supported by "
+        "JAX: convert to a boolean or numeric dtype, in the machine's byte order."
+    )
+
+
+def no_element_type(dtype: np.dtype) -> Exception:
+    """The error on a value of a dtype that no program computes with."""
+    if dtype == string:
+        return TypeError(
+            "Argument of dtype StringDType128 is not a valid JAX type: string arrays are held and "
+            "moved, no program computes with them. Convert to numbers in NumPy first."
+        )
+    return NotImplementedError(
+        f"StableHLO has no element type for {dtype.name}, so that no program can compute with it: "
+        "convert to a wider dtype, such as int2 or int8, before it becomes an array."
+    )
 
 
 def _is_array(x: Any) -> bool:
@@ -295,7 +323,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
     if wanted not in _SUPPORTED:
         raise TypeError(
             f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}: pass a "
-            "numeric or bool dtype, in the machine's byte order, as arrays hold no strings here."
+            "numeric or bool dtype, in the machine's byte order."
         )
     settings = local.context.settings
     if settings.enable_x64 or wanted not in _NARROWED:
@@ -361,7 +389,7 @@ def _raw_dtype(x: Any) -> DType:
             )
     if found not in _SUPPORTED:
         raise TypeError(
-            f"Value {x!r} with dtype {found} is not a valid JAX array type. Only arrays of numeric "
+            f"Value '{x}' with dtype {found} is not a valid JAX array type. Only arrays of numeric "
             "types are supported by JAX: pass numbers or booleans, in the machine's byte order."
         )
     return found
@@ -692,11 +720,7 @@ def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
         return first, False  # float0 and keys go only with themselves
     for found, _ in pairs:
         if found not in _BITS:
-            seen = ", ".join(short_name(other) for other, _ in pairs)
-            raise ValueError(
-                f"Cannot promote dtypes ({seen}): {short_name(found)} is not a valid dtype for "
-                "type promotion. Convert that input to a bool, integer, floating or complex dtype."
-            )
+            raise _unpromotable(found, [other for other, _ in pairs])
     if all(weak for _, weak in pairs) and (len(pairs) == 1 or mode == "standard"):
         # Weak values only: join as if strong, then take the default width of the kind.
         node = _join(tuple(dict.fromkeys([found for found, _ in pairs])), mode)
@@ -704,6 +728,13 @@ def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
     nodes = [_WEAK_NODE[found] if weak else found for found, weak in pairs]
     node = _join(tuple(dict.fromkeys(nodes)), mode)
     return _WEAK_RESULT[node] if isinstance(node, str) else (node, False)
+
+
+def _unpromotable(dtype: DType, given: Iterable[Any]) -> ValueError:
+    return ValueError(
+        f"dtype={dtype!r} is not a valid dtype for JAX type promotion. Got "
+        f"({', '.join(map(str, given))}): convert to a bool, integer, floating or complex dtype first."
+    )
 
 
 # Results by mode and by x64 (off, on, off with explicit wide dtypes allowed).
@@ -768,11 +799,9 @@ def _promote_types(a: Any, b: Any, rules: str, x64: bool) -> np.dtype:
         else (_as_dtype(one), False)
         for one in (a, b)
     )
-    if pairs[0][0] not in _BITS or pairs[1][0] not in _BITS:
-        raise ValueError(
-            f"promote_types(a, b): a is {a!r} and b is {b!r}; only bool, integer, floating and "
-            "complex dtypes promote. Convert to one of these first."
-        )
+    for found, _ in pairs:
+        if found not in _BITS:
+            raise _unpromotable(found, (a, b))
     found, _ = _resolve(pairs, rules)
     if found == int64 and not x64 and all(given != int64 for given, _ in pairs):
         return int32  # uint32 with a signed dtype

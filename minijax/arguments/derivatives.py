@@ -135,7 +135,7 @@ def check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> N
                 f"{transform} with holomorphic=True requires inputs with complex dtype, but got "
                 f"{dtype.name}."
             )
-    elif dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
+    elif not dtypes.issubdtype(dtype, np.inexact) and dtype != dtypes.float0:
         if not allow_int:
             raise TypeError(
                 f"{transform} requires real- or complex-valued inputs (input dtype that is a "

@@ -338,11 +338,7 @@ pytype_aval_mappings = aval_makers  # upstream's name of it
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     dtype = x.dtype
     if not dtypes.is_supported(dtype):
-        raise errors.invalid_value(
-            f"A NumPy array of dtype {dtype} is not a valid JAX type: "
-            "convert it to a boolean or numeric dtype, in the machine's byte order.",
-            x,
-        )
+        raise errors.invalid_value(dtypes.unsupported(x), x)
     if type(x) is not np.ndarray and isinstance(x, np.ndarray):
         _check_unmasked(x)
     return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))

@@ -34,10 +34,7 @@ def element_type(dtype: np.dtype) -> str:
     try:
         return _ELEMENT_TYPES[dtype.name]
     except KeyError:
-        raise NotImplementedError(
-            f"StableHLO has no element type for {dtype.name}, so that no program can compute with "
-            "it: convert to a wider dtype, such as int2 or int8, before it becomes an array."
-        ) from None
+        raise dtypes.no_element_type(dtype) from None
 
 
 def physical(aval: ShapedArray) -> ShapedArray:

@@ -142,7 +142,7 @@ def array(
         raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
     if copy and isinstance(object, np.ma.MaskedArray):  # a copy may leave the mask behind
         object = np.asarray(object)
-    out = _to_array(object, as_dtype(dtype, "array"), copy)
+    out = _to_array(object, as_dtype(dtype, "array"), copy, device)
     if ndmin > out.ndim:
         check_at_most("ndmin", ndmin, MOST_AXES)
         out = expanded(out, range(ndmin - out.ndim))
@@ -177,7 +177,7 @@ def asarray(
     dtype = as_dtype(dtype, "asarray")
     if isinstance(a, np.ma.MaskedArray) and (copy or dtype is not None):
         a = np.asarray(a)
-    out = _to_array(a, dtype, bool(copy))
+    out = _to_array(a, dtype, bool(copy), device)
     if copy is False and dtype is not None and out is not a and isinstance(a, Array):
         raise ValueError(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
@@ -197,7 +197,7 @@ def _placed_as_asked(x: Any, out: Array, device: Any, out_sharding: Any) -> Arra
     return staged(spread(out, None, out_sharding, "jnp.array", new=False))
 
 
-def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
+def _to_array(x: Any, dtype: Any, copied: bool, device: Any = None) -> Array:
     if isinstance(x, Array):
         out = x if dtype is None else cast(x, dtype)
         return copy_p.bind(out) if out is x and (copied or _of_host(x)) else out
@@ -216,13 +216,15 @@ def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
                 f"{error} Give all rows the same length: pad the shorter ones, and mask them."
             ) from None
     if hasattr(x, "__jax_array__"):
-        return _to_array(x.__jax_array__(), dtype, copied)
+        return _to_array(x.__jax_array__(), dtype, copied, device)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array: give numbers.")
     if not isinstance(x, (np.ndarray, np.generic)):
         if isinstance(x, (bool, int, float, complex)):
             return _to_array(_plain(x), dtype, copied)
         x = _through_numpy(x, dtype)
+    if x.dtype == dtypes.string and device is not None:
+        return put_array(x, device)
     return _from_numpy(x, dtype)
 
 

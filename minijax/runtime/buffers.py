@@ -26,6 +26,8 @@ CopySemantics = _jax.ArrayCopySemantics
 def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: bool = True) -> Any:
     """A NumPy array on devices. With `copy`, later writes to `value` do not show."""
     devices = sharding._device_assignment
+    if aval.dtype.kind == "T":
+        _check_holds_strings(sharding, committed)
     how = _jax.HostBufferSemantics.ZERO_COPY
     if len(devices) == 1:
         parts = [value]
@@ -38,6 +40,15 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
             parts = list(copied.reshape(len(indices), size, *aval.shape[1:]))
         else:
             parts = [np.array(value[index], order="C") for index in indices]
+        if aval.dtype.kind == "T":  # which jaxlib replicates over one device only
+            part_type, homes = (
+                _Wide(parts[0].shape, aval.dtype),
+                map(shardings.single_device, devices),
+            )
+            put_parts = [
+                put(x, part_type, home, True) for x, home in zip(parts, homes, strict=True)
+            ]
+            return joined(put_parts, aval, sharding, committed)
     try:
         return _jax.batched_device_put(
             aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
@@ -50,6 +61,16 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
             f"XLA holds no arrays of dtype {aval.dtype.name} on {devices[0].platform}: convert to a "
             "wider dtype, such as float8_e4m3fn."
         ) from None
+
+
+def _check_holds_strings(sharding: Any, committed: bool) -> None:
+    """TypeError unless a user asks for strings on CPUs."""
+    if not committed or any(device.platform != "cpu" for device in sharding._device_assignment):
+        raise TypeError(
+            "String arrays can only be sharded to CPU devices. Received unsupported device or "
+            f"sharding: {sharding if committed else None}. Name the place, as in "
+            'jax.device_put(x, jax.devices("cpu")[0]).'
+        )
 
 
 _LARGE = 1 << 16  # bytes, below which copying takes no longer than lending
@@ -179,6 +200,8 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any, ordered: bool) -> np.ndar
         return np.asarray(memoryview(_awaited(buffer)))
     if dtype.name in _NARROW:
         return _widened(buffer, aval, device)
+    if dtype.kind == "T":
+        return without_upstream(_awaited(buffer)._single_device_array_to_np_array_did_copy)[0]
     return _raw_to_numpy(buffer, aval)
 
 

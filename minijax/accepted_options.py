@@ -1,16 +1,22 @@
 """Upstream's options that change no result here, so that programs that set them run.
 
 An option is fixed (minijax always works so, and refuses any other value) or a hint, which is kept and
-otherwise left alone. `minijax.config` and the stand-in's `jax.config` take both. Ground layer.
+otherwise left alone, but for those that say what is written into files or told in warnings
+(`features.diagnostics.lowered_programs`). `minijax.config` and the stand-in's `jax.config` take both;
+hints are read from the environment too. Ground layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-__all__ = ["FIXED", "context", "hints", "is_accepted", "read", "update"]
+__all__ = [
+    "FIXED", "check_choice", "check_type", "context", "from_environment", "hints", "is_accepted",
+    "is_changed", "parse_flag", "read", "update",
+]  # fmt: skip
 
 FIXED: dict[str, Any] = {
     "eager_constant_folding": False,
@@ -66,16 +72,14 @@ hints: dict[str, Any] = {
     "jax_include_full_tracebacks_in_locations": True,
     "jax_log_checkpoint_residuals": False,
     "jax_logging_level": "NOTSET",
-    "jax_memory_fitting_level": "O2",
     "jax_mock_gpu_topology": "",
     "jax_mosaic_allow_hlo": False,
-    "jax_optimization_level": "UNKNOWN",
     "jax_oneapi_visible_devices": "all",
     "jax_pallas_enable_debug_checks": False,
     "jax_pallas_poison_buffers": False,
     "jax_pallas_use_mosaic_gpu": True,
     "jax_pallas_verbose_errors": False,
-    "jax_persistent_cache_enable_xla_caches": "none",
+    "jax_persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
     "jax_pgle_aggregation_percentile": 90,
     "jax_pgle_profiling_runs": 3,
     "jax_pjrt_client_create_options": None,
@@ -104,6 +108,110 @@ hints: dict[str, Any] = {
 }
 
 
+_BEHAVIORS = ("ignore", "raise")
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "jax_error_checking_behavior_divide": _BEHAVIORS,
+    "jax_error_checking_behavior_nan": _BEHAVIORS,
+    "jax_error_checking_behavior_oob": _BEHAVIORS,
+    "jax_logging_level": (None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "jax_send_traceback_to_runtime": ("off", "on", "full"),
+    "jax_use_magma": ("off", "on", "auto"),
+}
+_OPTIONAL = {"jax_persistent_cache_enable_xla_caches"}  # texts that may be None
+_UNCHECKED = {  # upstream takes any value of these
+    "jax_backend_target", "jax_check_proxy_envs", "jax_compiler_detailed_logging_min_ops",
+    "jax_cross_host_transfer_socket_address", "jax_cross_host_transfer_timeout_seconds",
+    "jax_cross_host_transfer_transfer_size", "jax_cross_host_transport_addresses",
+    "jax_dump_ir_modes", "jax_dump_ir_to", "jax_force_dcn_cross_host_transfers",
+    "jax_include_debug_info_in_dumps", "jax_mock_gpu_topology", "jax_oneapi_visible_devices",
+    "jax_pallas_verbose_errors", "jax_pjrt_client_create_options", "jax_platform_name",
+    "jax_sort_devices_by_process_index", "jax_tracer_error_num_traceback_frames", "jax_xla_backend",
+    "mock_num_gpu_processes",
+}  # fmt: skip
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def parse_flag(text: str) -> bool:
+    lowered = text.lower()
+    if lowered in ("y", "yes", "t", "true", "on", "1"):
+        return True
+    if lowered in ("n", "no", "f", "false", "off", "0", ""):
+        return False
+    raise ValueError(f"a boolean setting takes true or false, not {text!r}")
+
+
+def from_environment(name: str, parse: Callable[[str], Any]) -> list[Any]:
+    """Return the value that a variable of the environment gives to an option, in a list, or none.
+
+    - `name`: of the option, with its prefix `jax_`
+    - `parse`: function from the text to the value
+    """
+    for variable in (f"MINI{name.upper()}", name.upper()):
+        text = os.environ.get(variable)
+        if text is not None:
+            try:
+                return [parse(text)]
+            except ValueError as error:
+                known = f'Invalid value "{text}" for JAX flag {name}'
+                if parse is parse_flag:
+                    known = f"invalid truth value {text!r} for environment {variable!r}"
+                raise ValueError(f"{known}: {variable}={text!r}: {error}") from None
+    return []
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """ValueError unless the value of a setting is among its choices."""
+    if value not in choices:
+        named = [choice for choice in choices if choice is not None]
+        either = "None or " if None in choices else ""
+        raise ValueError(
+            f"new enum value must be {either}in {named}, got {value} of type {type(value)}. It is "
+            f"the setting {name!r}."
+        )
+
+
+_CALLED = {str: "string", int: "int", float: "float"}
+
+
+def check_type(value: Any, kind: type, optional: bool = True) -> None:
+    """ValueError unless the value of a setting is of a type; TypeError if it may not be None."""
+    if (value is None and optional) or isinstance(value, (int, float) if kind is float else kind):
+        return
+    said, stop = f"new {_CALLED[kind]} config value must be", "." if kind is str else ""
+    got = f"of type {kind.__name__}, got {value} of type {type(value)}{stop}"
+    raise ValueError(f"{said} None or {got}") if optional else TypeError(f"{said} {got}")
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    """Return a value as the hint keeps it; an error of `check_choice` or `check_type`."""
+    if name in _CHOICES:
+        check_choice(name, value, _CHOICES[name])
+    elif isinstance(default, bool) and name not in _UNCHECKED:
+        return bool(value)
+    elif name not in _UNCHECKED:
+        kind = str if default is None else type(default)
+        check_type(value, kind, optional=kind is not str or default is None or name in _OPTIONAL)
+    return value
+
+
+def _read_environment() -> None:
+    for name, default in hints.items():
+        parse = (
+            parse_flag if isinstance(default, bool) else int if isinstance(default, int) else str
+        )
+        for value in from_environment(name, parse):
+            try:
+                hints[name] = _checked(name, value, default)
+            except ValueError as error:
+                raise ValueError(f'Invalid value "{value}" for JAX flag {name}: {error}') from None
+
+
+_defaults = dict(hints)
+_read_environment()
+
+
 def is_accepted(name: Any) -> bool:
     """Whether it is the name of such an option, with the prefix `jax_` if it has one."""
     return name in FIXED or name in hints
@@ -114,10 +222,15 @@ def read(name: str) -> Any:
     return FIXED[name] if name in FIXED else hints[name]
 
 
+def is_changed(name: str) -> bool:
+    """Whether a hint has another value than at first."""
+    return hints[name] != _defaults[name]
+
+
 def update(name: str, value: Any) -> None:
     """Set a hint for the whole process. ValueError for another value of an option that is fixed."""
     if name not in FIXED:
-        hints[name] = value
+        hints[name] = _checked(name, value, _defaults[name]) if name in _defaults else value
     elif value != FIXED[name]:
         raise ValueError(
             f"minijax always works as {name}={FIXED[name]!r}: it cannot be set to {value!r}."

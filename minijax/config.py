@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -19,21 +18,14 @@ from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import Any, ClassVar
 
 from minijax import accepted_options
+from minijax.accepted_options import check_choice, check_type
+from minijax.accepted_options import parse_flag as _flag
 from minijax.installation import check_installation
 
 __all__ = [
     "Settings", "config", "forget_keys", "local", "make_user_context", "overridden", "override",
     "promoting_freely", "set_outermost", "setting_context", "update", "when_set",
 ]  # fmt: skip
-
-
-def _flag(text: str) -> bool:
-    lowered = text.lower()
-    if lowered in ("y", "yes", "t", "true", "on", "1"):
-        return True
-    if lowered in ("n", "no", "f", "false", "off", "0", ""):
-        return False
-    raise ValueError(f"a boolean setting takes true or false, not {text!r}")
 
 
 def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -77,6 +69,7 @@ _PRECISIONS = (
     "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
 )  # fmt: skip
+_LEVELS = ("UNKNOWN", "O0", "O1", "O2", "O3")
 _GENERATORS = (
     "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg",
 )  # fmt: skip
@@ -132,7 +125,9 @@ class Settings:
     rocm_visible_devices: str = _setting("all")
     num_cpu_devices: int = _setting(-1, int)
     cpu_enable_async_dispatch: bool = _setting(True, _flag)
-    cpu_collectives_implementation: str | None = _setting("gloo", _optional(str))
+    cpu_collectives_implementation: str | None = _setting(
+        "gloo", _optional(str), choices=(None, "gloo", "mpi", "megascale")
+    )
     enable_compilation_cache: bool = _setting(True, _flag)
     compilation_cache_dir: str | None = _setting(None, _text)
     compilation_cache_max_size: int = _setting(1 << 30, int)
@@ -142,6 +137,8 @@ class Settings:
     disable_most_optimizations: bool = _setting(False, _flag, traced=True)
     exec_time_optimization_effort: float = _setting(0.0, float, traced=True)
     memory_fitting_effort: float = _setting(0.0, float, traced=True)
+    optimization_level: str = _setting("UNKNOWN", traced=True, choices=_LEVELS)
+    memory_fitting_level: str = _setting("O2", traced=True, choices=_LEVELS)
 
 
 # Settings that `strict` brings along, for the whole process, unless a thread overrides them.
@@ -318,20 +315,14 @@ def set_outermost(trace: Any) -> None:
 def _from_environment() -> Settings:
     values = {}
     for name, field in _FIELDS.items():
-        for prefix in ("MINIJAX_", "JAX_"):
-            text = os.environ.get(prefix + name.upper())
-            if text is not None:
-                try:
-                    value = field.metadata["parse"](text)
-                except ValueError as error:
-                    raise ValueError(f"{prefix}{name.upper()}={text!r}: {error}") from None
-                values[name] = _checked(name, value)
-                break
+        parse = field.metadata["parse"]
+        checked = parse if parse is _flag else lambda text, p=parse, n=name: _checked(n, p(text))
+        for value in accepted_options.from_environment(f"jax_{name}", checked):
+            values[name] = value
     return Settings(**values)
 
 
-# The types of values, and the name in messages, of settings that are no choice.
-_TYPES = {_text: (str, "string", "."), int: (int, "int", ""), float: ((int, float), "float", "")}
+_TYPES = {_text: str, int: int, float: float}  # of values of settings that are no choice
 
 # Settings whose values are of an enumeration of upstream's: others are no values at all.
 _ENUMS = {
@@ -357,13 +348,8 @@ def _checked(name: str, value: Any) -> Any:
             f"new enum value must be an instance of {_ENUMS[name]}, got {value} of type {type(value)}. "
             f"Setting {name!r} takes one of {list(choices)}."
         )
-    if parse in _TYPES and value is not None:
-        kinds, called, stop = _TYPES[parse]
-        if not isinstance(value, kinds):
-            raise ValueError(
-                f"new {called} config value must be None or of type {called[:3]}, got {value} of "
-                f"type {type(value)}{stop}"
-            )
+    if parse in _TYPES:
+        check_type(value, _TYPES[parse])
     if name == "default_device":
         named = value is None or isinstance(value, str)
         if value not in (None, "cpu", "gpu", "tpu") if named else not hasattr(value, "device_kind"):
@@ -372,13 +358,8 @@ def _checked(name: str, value: Any) -> Any:
                 "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
                 f"{value!r}"
             )
-    if choices is not None and value not in choices:
-        named = [choice for choice in choices if choice is not None]
-        either = "None or " if None in choices else ""
-        raise ValueError(
-            f"new enum value must be {either}in {named}, got {value} of type {type(value)}. It is "
-            f"the setting {name!r}."
-        )
+    if choices is not None:
+        check_choice(name, value, choices)
     return value
 
 

@@ -99,6 +99,8 @@ def lower_program(
         shown = [_argument(closed, arg_names, index) for index in kept]
     builder = hooks.builder_for(closed.in_avals) if exported else None
     _write_module(lowered, small, platform, exported, builder, shown)
+    if not (located or exported):
+        hooks.lowered(lowered, closed)
     monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
     return lowered
 

@@ -67,6 +67,9 @@ class Hooks(Slots):
     def check_module(self, lowered: Any) -> None:
         """Raise an error for a module over which XLA would end the process."""
 
+    def lowered(self, lowered: Any, closed: Any) -> None:
+        """Tell of a jaxpr that was lowered what the settings ask for."""
+
     def compiling(self, lowered: Any) -> Callable[[], None]:
         """Note that a module is about to be compiled; return a function to call afterwards."""
         return lambda: None

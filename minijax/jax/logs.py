@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 
-__all__ = ["forward", "update_debug_log_modules", "update_logging_level_global"]
+from minijax import accepted_options
+
+__all__ = ["OPTIONS", "forward", "update_debug_log_modules", "update_logging_level_global"]
 
 # By the module of minijax that writes the record, upstream's logger.
 _LOGGERS = {
@@ -36,6 +39,9 @@ def forward() -> None:
     logger = logging.getLogger("minijax")
     logger.parent = logging.getLogger("jax")  # whose level counts
     logger.addFilter(_hand_on)
+    for name, show in OPTIONS.items():
+        if accepted_options.is_changed(name):  # by the environment
+            show(accepted_options.read(name))
 
 
 # -- the settings `jax_logging_level` and `jax_debug_log_modules` ----------------------------------------
@@ -95,3 +101,10 @@ def update_debug_log_modules(module_names_str: str | None) -> None:
         logger.addHandler(handler)
         _modules.append((logger, handler, logger.level))
         logger.setLevel(logging.DEBUG)
+
+
+# By the name of an option, what setting it does.
+OPTIONS: dict[str, Callable[[str | None], None]] = {
+    "jax_debug_log_modules": update_debug_log_modules,
+    "jax_logging_level": update_logging_level_global,
+}

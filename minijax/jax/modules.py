@@ -159,7 +159,7 @@ _MODULES: dict[str, str] = {
     "interpreters.remat": "features.checkpoint.checkpoint",
     "lax_reference":
         "jax.testing.reference jax.testing.reference_shapes jax.testing.reference_windows",
-    "jaxpr_util": "jax.private.equations",
+    "jaxpr_util": "features.diagnostics.equations",
     "lax.scaled_dot": "lax.ragged",
     "layout": "experimental.layout",
     "lazy_loader": "jax.private.loading",

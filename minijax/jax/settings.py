@@ -1,7 +1,7 @@
 """A stand-in for `jax.config` and `jax._src.config`: minijax's settings, as states and as flags.
 
 A flag of upstream's is a setting of minijax (`minijax.config`), or one that changes no result here
-(`accepted_options`). Those on logging do something besides (`_SET`).
+(`accepted_options`). Those on logging do something besides (`logs.OPTIONS`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,6 @@ __all__ = [
     "optional_string_state", "parse_flags_with_absl", "read", "string_state", "trace_context", "update",
 ]  # fmt: skip
 
-_SET: dict[str, Callable[[Any], None]] = {  # what setting one does besides
-    "jax_debug_log_modules": logs.update_debug_log_modules,
-    "jax_logging_level": logs.update_logging_level_global,
-}
 _SETTINGS = frozenset(field.name for field in dataclasses.fields(Settings))
 
 
@@ -68,9 +64,9 @@ class _Config:
     def update(self, name: str, value: Any) -> None:
         """Set a flag for the whole process. AttributeError for one that there is not."""
         _check(name, value)
-        if name in _SET:
-            _SET[name](value)
         _own.update(name, value)
+        if name in logs.OPTIONS:
+            logs.OPTIONS[name](value)
 
     def read(self, name: str) -> Any:
         """The value of a flag for the whole process."""

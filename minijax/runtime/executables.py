@@ -25,6 +25,7 @@ from minijax.runtime.versions import (
     _jax,
     result_handler,
     set_efforts,
+    set_levels,
     xla_client,
 )
 
@@ -64,6 +65,7 @@ def compile_options(
         build.debug_options.xla_backend_optimization_level = 0
         build.debug_options.xla_llvm_disable_expensive_passes = True
     set_efforts(build, settings.exec_time_optimization_effort, settings.memory_fitting_effort)
+    set_levels(build, settings.optimization_level, settings.memory_fitting_level)
     if overrides:
         options.env_option_overrides = list(overrides.items())
     return options
@@ -166,6 +168,8 @@ def compile_module(
         settings.disable_most_optimizations,
         settings.exec_time_optimization_effort,
         settings.memory_fitting_effort,
+        settings.optimization_level,
+        settings.memory_fitting_level,
     )
     executable = _in_memory.pop(key, None)
     if executable is not None:

@@ -11,7 +11,7 @@ from jaxlib import version as _version
 
 __all__ = [
     "OLDER_EMITTERS", "approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler",
-    "set_efforts",
+    "set_efforts", "set_levels",
 ]  # fmt: skip
 
 jaxlib_version: tuple[int, ...] = tuple(int(part) for part in _version.__version__.split(".")[:3])
@@ -52,6 +52,14 @@ def set_efforts(build: Any, execution: float, memory: float) -> None:
     ):  # fmt: skip
         if effort and hasattr(build, name):
             setattr(build, name, effort)
+
+
+_LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}  # the numbers of XLA's levels
+
+
+def set_levels(build: Any, execution: str, memory: str) -> None:
+    """Set the levels of XLA's optimizations for speed and for little memory."""
+    build.optimization_level, build.memory_fitting_level = _LEVELS[execution], _LEVELS[memory]
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, override: int) -> int:

@@ -7,6 +7,7 @@ from minijax.features.diagnostics import (
     large_arrays,
     leaks,
     long_compilations,
+    lowered_programs,
     places,
     recompilations,
 )

@@ -5,21 +5,19 @@ A rule of a library's primitive is given sizes that are numbers.
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from minijax.core.avals import get_aval
 from minijax.extend.mlir import lower_with_sharding_in_types as lower_with_sharding_in_types
+from minijax.features.diagnostics.lowered_programs import dump_module
+from minijax.features.diagnostics.lowered_programs import sanitize_name as sanitize_name
 from minijax.features.mlir_rules import stablehlo as hlo
 from minijax.interpreters import mlir
 from minijax.interpreters.mlir import LoweringRuleContext, aval_to_ir_type, ir, ir_constant
-from minijax.jax.settings import config
 
 AttributeHandler = Callable[[Any], ir.Attribute]
 
@@ -267,25 +265,11 @@ def get_constant_handler(type_: type) -> Callable:
 
 # -- modules ---------------------------------------------------------------------------------------
 
-_NOT_IN_NAMES = re.compile(r"[^\w.-]")
-_dumped = itertools.count()
-
-
-def sanitize_name(name: str) -> str:
-    """A name with `_` for what may not stand in names of modules and functions."""
-    return _NOT_IN_NAMES.sub("_", name)
-
 
 def dump_module_to_file(module: ir.Module, stage_name: str) -> str | None:
     """Write a module into the folder that `jax_dump_ir_to` names; its path, None if there is none."""
-    folder = config.jax_dump_ir_to
-    if not folder:
-        return None
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value
-    path = Path(folder, f"jax_ir{next(_dumped):04d}_{sanitize_name(name)}_{stage_name}.mlir")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(mlir.module_to_string(module))
-    return path.name
+    return dump_module(name, stage_name, mlir.module_to_string(module))
 
 
 def dump_module_message(module: ir.Module, stage_name: str) -> str:

@@ -1,6 +1,6 @@
 """The equations of a program: walks over them, counts, and a profile by source line.
 
-`names` shows it as `jax._src.jaxpr_util`. Places are the user's lines; that of an equation within
+The stand-in shows it as `jax._src.jaxpr_util`. Places are the user's lines; that of an equation within
 the program of another has the other's place outside it.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from minijax.accepted_options import hints
 from minijax.core import source
 from minijax.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params, subjaxprs
-from minijax.jax.settings import config
 
 __all__ = [
     "all_eqns", "collect_eqns", "eqns_using_var", "eqns_using_var_with_invar_index", "histogram",
@@ -268,7 +268,7 @@ def maybe_dump_jaxpr_to_file(fun_name: str, jaxpr: Jaxpr) -> str | None:
 
     Gives the name of the function; None if nothing is written.
     """
-    folder, modes = config.jax_dump_ir_to, config.jax_dump_ir_modes.split(",")
+    folder, modes = hints["jax_dump_ir_to"], hints["jax_dump_ir_modes"].split(",")
     wanted = [_DUMPS[mode] for mode in _DUMPS if mode in modes]
     if not folder or not wanted:
         return None

@@ -1,0 +1,200 @@
+"""Options of upstream's config: the values they take, from programs and from the environment, and
+files and warnings that they ask for."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax.accepted_options import hints
+from minijax.runtime.executables import compile_options
+
+pytestmark = pytest.mark.both_ends
+
+GIVEN = ("text", "", 1, 0, 2.5, True, None, b"x", [], "O1", "raise", "DEBUG", "on")
+LEVELS = ("jax_optimization_level", "jax_memory_fitting_level")
+CHOICES = (
+    "jax_cpu_collectives_implementation", "jax_default_matmul_precision", "jax_numpy_rank_promotion",
+    "jax_traceback_filtering", "jax_transfer_guard",
+)  # fmt: skip
+OPTIONS = sorted(
+    {*hints, *LEVELS, *CHOICES}
+    - {"jax_pjrt_client_create_options", "jax_send_traceback_to_runtime"}
+)
+
+
+def read(m, name):
+    return m.config.read(name) if m is minijax else m.config.values[name]
+
+
+def updated(m, name, value):
+    """The value that an option has after an update, or its error."""
+    before = read(m, name)
+    try:
+        m.config.update(name, value)
+        return read(m, name)
+    except Exception as error:
+        return error
+    finally:
+        m.config.update(name, before)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_values(name):
+    if name not in jax.config.values:
+        pytest.skip("upstream of this version has no such option")
+    for value in GIVEN:
+        theirs, ours = updated(jax, name, value), updated(minijax, name, value)
+        if isinstance(theirs, Exception):
+            assert type(ours) is type(theirs), (value, ours, theirs)
+            assert str(ours).startswith(str(theirs).rstrip(".")), (value, ours)
+        else:
+            assert (type(ours), ours) == (type(theirs), theirs), value
+
+
+READ = """
+import json, sys
+try:
+    import {module} as m
+    read = m.config.read if m.__name__ == "minijax" else m.config.values.get
+    print(json.dumps({{name: read(name) for name in sys.argv[1:]}}))
+except ValueError as error:
+    print(json.dumps(str(error)))
+"""
+ENVIRONMENT = {
+    "good": {
+        "JAX_DUMP_IR_TO": "folder", "JAX_CAPTURED_CONSTANTS_WARN_BYTES": "5", "JAX_REMAT3": "yes",
+        "JAX_ERROR_CHECKING_BEHAVIOR_NAN": "raise", "JAX_OPTIMIZATION_LEVEL": "O1", "JAX_USE_MAGMA": "off",
+        "JAX_PPRINT_USE_COLOR": "0", "JAX_DEFAULT_MATMUL_PRECISION": "float32", "JAX_ENABLE_X64": "1"},
+    "no number": {"JAX_CAPTURED_CONSTANTS_WARN_BYTES": "x"},
+    "no flag": {"JAX_ENABLE_X64": "abc"},
+    "no flag among the hints": {"JAX_REMAT3": "abc"},
+    "no level": {"JAX_OPTIMIZATION_LEVEL": "O7"},
+    "no choice": {"JAX_ERROR_CHECKING_BEHAVIOR_NAN": "x"},
+    "no rank promotion": {"JAX_NUMPY_RANK_PROMOTION": "x"},
+    "no count": {"JAX_NUM_CPU_DEVICES": "x"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENVIRONMENT)
+def test_environment(case):
+    given = ENVIRONMENT[case]
+    names = [variable.lower() for variable in given]
+    theirs, ours = [
+        json.loads(subprocess.run(
+            [sys.executable, "-c", READ.format(module=module), *names],
+            capture_output=True, text=True, check=True, env=os.environ | given,
+        ).stdout)
+        for module in ("jax", "minijax")
+    ]  # fmt: skip
+    if isinstance(theirs, str):
+        assert ours.startswith(theirs)
+    else:
+        assert ours == theirs
+
+
+@pytest.fixture
+def dumped(tmp_path):
+    """Set the options of both libraries on files; return the names in a library's folder."""
+    saved = {name: hints[name] for name in ("jax_dump_ir_to", "jax_dump_ir_modes")}
+
+    def names(m, modes, run):
+        folder = tmp_path / m.__name__
+        m.config.update("jax_dump_ir_to", str(folder))
+        m.config.update("jax_dump_ir_modes", modes)
+        run(m)
+        found = sorted(folder.iterdir()) if folder.exists() else []
+        return folder, [re.sub(r"\d+", "N", path.name) for path in found]
+
+    yield names
+    for m in (jax, minijax):
+        for name, value in saved.items():
+            m.config.update(name, value)
+
+
+def _run(m):
+    @m.jit
+    def inner(x):
+        return m.numpy.cos(x) * 3.5
+
+    x = np.ones(3, np.float32)
+    inner(x)
+    m.jit(lambda x: inner(x) + 1)(x)
+
+
+@pytest.mark.parametrize(
+    "modes", ["stablehlo", "jaxpr", "stablehlo,jaxpr", "eqn_count_pprof", "no"]
+)
+def test_dumped_programs(dumped, modes):
+    (_, theirs), (folder, ours) = [dumped(m, modes, _run) for m in (jax, minijax)]
+    assert ours == theirs
+    for path in folder.glob("*.mlir"):
+        assert "stablehlo.cosine" in path.read_text()
+    for path in folder.glob("*.jaxpr.txt"):
+        assert "cos" in path.read_text()
+
+
+@pytest.fixture
+def warned():
+    """Return what is warned of the constants of a program, with these options."""
+    saved = {name: value for name, value in hints.items() if name.startswith("jax_captured")}
+
+    def messages(m, bytes_, frames, run):
+        m.config.update("jax_captured_constants_warn_bytes", bytes_)
+        m.config.update("jax_captured_constants_report_frames", frames)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(m)
+        return [str(one.message) for one in caught]
+
+    yield messages
+    for m in (jax, minijax):
+        for name, value in saved.items():
+            m.config.update(name, value)
+
+
+SMALL, LARGE = np.ones(200, np.float32), np.ones(3_000_000, np.float32)
+CAPTURED = {
+    "small": lambda m: m.jit(lambda x: x + SMALL).lower(1.0),
+    "large": lambda m: m.jit(lambda x: x + LARGE).lower(1.0),
+    "both": lambda m: m.jit(lambda x: (x + LARGE, x * SMALL)).lower(1.0),
+    "none": lambda m: m.jit(lambda x: x + 1.0).lower(1.0),
+}
+
+
+@pytest.mark.parametrize("frames", [0, 1])
+@pytest.mark.parametrize("limit", [100, 800, 801, 2_000_000_000, -1])
+@pytest.mark.parametrize("name", CAPTURED)
+def test_captured_constants(warned, name, limit, frames):
+    theirs, ours = [warned(m, limit, frames, CAPTURED[name]) for m in (jax, minijax)]
+    assert len(ours) == len(theirs)
+    for mine, yours in zip(ours, theirs, strict=True):
+        mine, yours = [
+            re.sub(r"Constant <class '[^']*'>", "Constant", text) for text in (mine, yours)
+        ]
+        first, _, report = yours.partition("\n\n")
+        assert mine.startswith(first)
+        assert report.split("captured at")[0] in mine
+        assert not report or f"{os.path.basename(__file__)}:" in mine
+
+
+@pytest.mark.parametrize("level", ["UNKNOWN", "O0", "O1", "O2", "O3"])
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels(name, level):
+    """XLA is asked for a level, and compiles."""
+    before = minijax.config.read(name)
+    minijax.config.update(name, level)
+    try:
+        options = compile_options(tuple(minijax.devices()[:1]))
+        found = getattr(options.executable_build_options, name.removeprefix("jax_"))
+        assert found == {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}[level]
+        assert minijax.jit(lambda x: x * 2 + len(name))(3.0) == 6 + len(name)
+    finally:
+        minijax.config.update(name, before)

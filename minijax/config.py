@@ -63,7 +63,6 @@ def _guard():
 
 _PRECISIONS = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
-    "bfloat16_3x", "fastest",
     "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
     "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16",
     "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",

@@ -19,21 +19,12 @@ __all__ = [
 ]  # fmt: skip
 
 FIXED: dict[str, Any] = {
-    "eager_constant_folding": False,
-    "jax_disable_bwd_checks": False,
-    "jax_disable_vmap_shmap_error": False,
-    "jax_disallow_mesh_context_manager": False,
-    "jax_enable_pgle": False,
     "jax_export_calling_convention_version": 10,
-    "jax_high_dynamic_range_gumbel": False,
-    "jax_mutable_array_checks": True,
-    "jax_refs_to_pins": False,
     "jax_remove_size_one_mesh_axis_from_type": False,
-    "jax_use_direct_linearize": True,
-    "jax_use_shardy_partitioner": True,
 }
 hints: dict[str, Any] = {
     "check_vma": False,
+    "eager_constant_folding": False,
     "jax2tf_associative_scan_reductions": False,
     "jax2tf_default_native_serialization": True,
     "jax_backend_target": "",
@@ -55,10 +46,13 @@ hints: dict[str, Any] = {
     "jax_custom_vjp3": False,
     "jax_debug_leaked_clients_on_clear_backends": False,
     "jax_debug_log_modules": "",
+    "jax_disable_bwd_checks": False,
+    "jax_disable_vmap_shmap_error": False,
     "jax_distributed_debug": False,
     "jax_dump_ir_modes": "stablehlo",
     "jax_dump_ir_to": "",
     "jax_embedded_constants_max_bytes": 32,
+    "jax_enable_pgle": False,
     "jax_enable_preemption_service": True,
     "jax_enable_recoverability": False,
     "jax_error_checking_behavior_divide": "ignore",
@@ -74,6 +68,7 @@ hints: dict[str, Any] = {
     "jax_logging_level": "NOTSET",
     "jax_mock_gpu_topology": "",
     "jax_mosaic_allow_hlo": False,
+    "jax_mutable_array_checks": True,
     "jax_oneapi_visible_devices": "all",
     "jax_pallas_enable_debug_checks": False,
     "jax_pallas_poison_buffers": False,
@@ -87,6 +82,7 @@ hints: dict[str, Any] = {
     "jax_pprint_use_color": True,
     "jax_ragged_dot_use_gpu_pallas_triton_lowering": False,
     "jax_ragged_dot_use_ragged_dot_instruction": True,
+    "jax_refs_to_pins": False,
     "jax_remat3": False,
     "jax_remove_custom_partitioning_ptr_from_cache_key": False,
     "jax_scan3": False,
@@ -99,15 +95,15 @@ hints: dict[str, Any] = {
     "jax_threefry_gpu_kernel_lowering": False,
     "jax_traceback_in_locations_limit": 100,
     "jax_tracer_error_num_traceback_frames": 5,
+    "jax_use_direct_linearize": True,
     "jax_use_emit_pipeline_primitive": False,
     "jax_use_magma": "auto",
+    "jax_use_shardy_partitioner": True,
     "jax_use_simplified_jaxpr_constants": False,
     "jax_xla_backend": "",
     "jax_xla_profile_version": 0,
     "mock_num_gpu_processes": 0,
 }
-
-
 _BEHAVIORS = ("ignore", "raise")
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "jax_error_checking_behavior_divide": _BEHAVIORS,

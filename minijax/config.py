@@ -100,6 +100,8 @@ class Settings:
     softmax_custom_jvp: bool = _setting(False, _flag, traced=True)
     allow_f16_reductions: bool = _setting(True, _flag, traced=True)
     auto_pcast: bool = _setting(True, _flag, traced=True)
+    high_dynamic_range_gumbel: bool = _setting(False, _flag, traced=True)
+    disallow_mesh_context_manager: bool = _setting(False, _flag)
     strict: bool = _setting(False, _flag, traced=True)
     no_tracing: bool = _setting(False, _flag)
     no_execution: bool = _setting(False, _flag, traced=True)

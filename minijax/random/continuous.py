@@ -13,6 +13,7 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import dtypes, lax
+from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
@@ -423,8 +424,9 @@ def gumbel_of(key: Any, shape: tuple[int, ...], dtype: np.dtype, mode: str = "lo
 
 
 def gumbel_mode(mode: str | None) -> str:
-    """ "low" unless told otherwise."""
-    mode = "low" if mode is None else mode
+    """Return the mode asked for, by default that of the setting `high_dynamic_range_gumbel`."""
+    if mode is None:
+        return "high" if local.context.settings.high_dynamic_range_gumbel else "low"
     if mode not in ("high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}; give 'high' or 'low'.")
     return mode
@@ -444,7 +446,8 @@ def gumbel(
     - `key`: key, or its words
     - `shape`: shape of the result, by default a scalar
     - `dtype`: floating-point dtype, by default the default one
-    - `mode`: "low", or "high" for a tail with the bits of two draws
+    - `mode`: "low", or "high" for a tail with the bits of two draws; by default as the setting
+      `high_dynamic_range_gumbel` says
 
     ValueError for another dtype or mode.
     Source: NumPy's `random.Generator.gumbel`.

@@ -521,6 +521,11 @@ class Mesh(_Interned, _Axes):
     def __enter__(self) -> Mesh:
         """Have `with_sharding_constraint` and `pjit` take PartitionSpecs; commits nothing to it."""
         context = local.context
+        if context.settings.disallow_mesh_context_manager:
+            raise RuntimeError(
+                "Mesh context manager is disabled. The setting jax_disallow_mesh_context_manager says so: "
+                "use set_mesh(mesh)."
+            )
         _entered.before.append(context.constraint_mesh)
         context.constraint_mesh = self
         context.refresh_key()

@@ -13,6 +13,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from minijax.accepted_options import hints
 from minijax.config import forget_keys, local, when_set
 from minijax.runtime import gpus, launches, plugins
 from minijax.runtime.versions import xla_client
@@ -38,6 +39,7 @@ __all__ = [
 _lock = threading.RLock()
 _clients: dict[str, Any] = {}  # the preferred one first
 _failures: dict[tuple[str, str], str] = {}  # by platform and source: why it did not start
+_preferred: str | None = None  # the option `jax_platform_name`, when the platforms were started
 _ALIASES = {"gpu": ("cuda", "rocm", "gpu")}
 _NVIDIA = ("cuda", "gpu")
 
@@ -88,10 +90,12 @@ def _asked() -> list[str]:
 
 
 def _start() -> dict[str, Any]:
+    global _preferred
     check_not_forked()
     with _lock:
         if not _clients:
             asked = _asked()
+            _preferred = hints["jax_platform_name"] or None
             _clients.update(_start_asked(asked) if asked else _start_all())
         return _clients
 
@@ -247,7 +251,9 @@ def backend(platform: str | Any | None = None) -> Any:
     """The client of a platform; the preferred one by default. RuntimeError if there is none."""
     clients = _clients or _start()
     if platform is None or (isinstance(platform, str) and not platform):
-        return next(iter(clients.values()))
+        if _preferred is None:
+            return next(iter(clients.values()))
+        platform = _preferred
     if not isinstance(platform, str):
         if not hasattr(platform, "device_count"):
             raise TypeError(

@@ -24,10 +24,12 @@ CHOICES = (
     "jax_cpu_collectives_implementation", "jax_default_matmul_precision", "jax_numpy_rank_promotion",
     "jax_traceback_filtering", "jax_transfer_guard",
 )  # fmt: skip
-OPTIONS = sorted(
-    {*hints, *LEVELS, *CHOICES}
-    - {"jax_pjrt_client_create_options", "jax_send_traceback_to_runtime"}
-)
+LEFT_OUT = {
+    "jax_pjrt_client_create_options", "jax_send_traceback_to_runtime",  # of types of upstream's
+    # Upstream does not change them once there are devices.
+    "jax_cpu_get_global_topology_timeout_minutes", "jax_cpu_get_local_topology_timeout_minutes",
+}  # fmt: skip
+OPTIONS = sorted({*hints, *LEVELS, *CHOICES} - LEFT_OUT)
 
 
 def read(m, name):
@@ -98,6 +100,70 @@ def test_environment(case):
         assert ours.startswith(theirs)
     else:
         assert ours == theirs
+
+
+DRAWN = {
+    "gumbel": lambda m, key: m.random.gumbel(key, (8,)),
+    "gumbel, low": lambda m, key: m.random.gumbel(key, (8,), mode="low"),
+    "categorical": lambda m, key: m.random.categorical(key, np.zeros(9, np.float32), shape=(8,)),
+    "without replacement": lambda m, key: m.random.categorical(
+        key, np.zeros(9, np.float32), shape=(8,), replace=False),
+    "choice": lambda m, key: m.random.choice(
+        key, 9, (8,), replace=False, p=np.full(9, 1 / 9, np.float32)),
+    "traced": lambda m, key: m.jit(lambda key: m.random.gumbel(key, (8,)))(key),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("high", [True, False])
+@pytest.mark.parametrize("name", DRAWN)
+def test_high_dynamic_range_gumbel(name, high):
+    drawn = []
+    for m in (jax, minijax):
+        before = read(m, "jax_high_dynamic_range_gumbel")
+        m.config.update("jax_high_dynamic_range_gumbel", high)
+        try:
+            drawn.append(np.asarray(DRAWN[name](m, m.random.key(3))))
+        finally:
+            m.config.update("jax_high_dynamic_range_gumbel", before)
+    np.testing.assert_array_max_ulp(*map(np.float32, drawn), 4)
+
+
+def test_mesh_context_manager_is_disallowed():
+    for m in (jax, minijax):
+        mesh = m.sharding.Mesh(np.array(m.devices()[:1]), "x")
+        m.config.update("jax_disallow_mesh_context_manager", True)
+        try:
+            with pytest.raises(RuntimeError, match="Mesh context manager is disabled"):
+                mesh.__enter__()
+            with m.set_mesh(mesh):
+                pass
+        finally:
+            m.config.update("jax_disallow_mesh_context_manager", False)
+
+
+DEVICES = """
+import {module} as m
+for ask in (m.devices, m.default_backend, lambda: m.devices("cpu"), lambda: m.jit(lambda x: x + 1)(1)):
+    try:
+        print(ask())
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu", "no such platform", ""])
+@pytest.mark.parametrize("option", ["JAX_PLATFORM_NAME", "JAX_XLA_BACKEND"])
+def test_preferred_platform(option, name):
+    theirs, ours = [
+        subprocess.run(
+            [sys.executable, "-c", DEVICES.format(module=module)],
+            capture_output=True, text=True, check=True, env=os.environ | {option: name},
+        ).stdout.splitlines()
+        for module in ("jax", "minijax")
+    ]  # fmt: skip
+    assert len(ours) == len(theirs) == 4
+    for mine, yours in zip(ours, theirs, strict=True):
+        assert mine.startswith(yours)
 
 
 @pytest.fixture

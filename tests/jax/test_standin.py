@@ -547,7 +547,7 @@ def test_every_option_of_upstreams_is_known():
         assert getattr(minijax.config, name) == given
         assert given is None or value is None or isinstance(given, str) == isinstance(value, str)
     with pytest.raises(ValueError, match="always works as"):
-        minijax.config.update("jax_use_shardy_partitioner", False)
+        minijax.config.update("jax_remove_size_one_mesh_axis_from_type", True)
 
 
 def test_colocated_python():

@@ -83,6 +83,18 @@ def test_found_in_three_ways(tmp_path):
     )  # is in keys of the disk cache
 
 
+@pytest.mark.parametrize("name", ["cpu", "other", ""])
+def test_preferred_platform(name):
+    """`jax_platform_name` says which one is the default; the others can be named."""
+    code = """
+print(json.dumps([
+    at(jnp.ones(2)), at(minijax.jit(lambda x: x + 1)(x)), minijax.devices()[0].client is other.client,
+    at(minijax.device_put(x, other))]))
+"""
+    first = name != "cpu"
+    assert by_variable(code, JAX_PLATFORM_NAME=name) == [[first], [first], first, [True]]
+
+
 def test_two_platforms_in_one_process():
     found = by_variable(
         """

@@ -20,6 +20,7 @@ _LOGGERS = {
     "debug_callbacks": "jax._src.debugging",
     "monitoring": "jax._src.dispatch",
     "cache_misses": "jax._src.interpreters.partial_eval",
+    "saved_residuals": "jax._src.ad_checkpoint",
 }
 _COMPILING = "jax._src.interpreters.pxla"  # says that a compilation begins
 

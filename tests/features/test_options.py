@@ -9,10 +9,12 @@ import sys
 import warnings
 
 import jax
+import jax.ad_checkpoint
 import numpy as np
 import pytest
 
 import minijax
+import minijax.ad_checkpoint
 from minijax.accepted_options import hints
 from minijax.runtime.executables import compile_options
 
@@ -264,3 +266,39 @@ def test_levels(name, level):
         assert minijax.jit(lambda x: x * 2 + len(name))(3.0) == 6 + len(name)
     finally:
         minijax.config.update(name, before)
+
+
+W = np.ones((3, 3), np.float32)
+REMATTED = {
+    "inputs": lambda m, p: (lambda x: m.numpy.sin(m.numpy.sin(x) * x), None),
+    "everything": lambda m, p: (lambda x: m.numpy.sin(m.numpy.cos(x)), p.everything_saveable),
+    "products": lambda m, p: (
+        lambda x: m.numpy.sin(W @ m.numpy.sin(x * W[0])).sum(), p.dots_saveable),
+    "names": lambda m, p: (
+        lambda x: m.numpy.sin(m.ad_checkpoint.checkpoint_name(m.numpy.cos(x), "a")),
+        p.save_only_these_names("a")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit", "vjp", "linearize", "jvp"])
+@pytest.mark.parametrize("name", REMATTED)
+def test_logged_residuals(name, transform, caplog):
+    logged = []
+    for m in (jax, minijax):
+        fun, policy = REMATTED[name](m, m.checkpoint_policies)
+        fun = m.checkpoint(fun, policy=policy)
+        run = {
+            "grad": m.grad(fun), "jit": m.jit(m.grad(fun)), "vjp": lambda x, m=m, f=fun: m.vjp(f, x),
+            "linearize": lambda x, m=m, f=fun: m.linearize(f, x),
+            "jvp": lambda x, m=m, f=fun: m.jvp(f, (x,), (x,)),
+        }[transform]  # fmt: skip
+        caplog.clear()
+        m.config.update("jax_log_checkpoint_residuals", True)
+        try:
+            run(1.5)
+        finally:
+            m.config.update("jax_log_checkpoint_residuals", False)
+        logged.append([record.getMessage().strip() for record in caplog.records])
+    theirs, ours = logged
+    assert ours == theirs
+    assert bool(ours) is (transform != "jvp")

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from minijax import tree_util
+from minijax.accepted_options import hints
 from minijax.arguments.functions import as_ints, as_names, fun_name, signature_of
 from minijax.config import local
 from minijax.core.avals import get_aval
@@ -33,6 +34,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
 from minijax.features.checkpoint.decisions import Policy, decide, nothing_saveable
 from minijax.features.checkpoint.offload import fetch, offload, stored_as
+from minijax.features.checkpoint.saved_residuals import log_residuals
 from minijax.features.slots import slots
 from minijax.namespace import named
 from minijax.tracebacks import boundary
@@ -114,6 +116,9 @@ def _(trace, primals, tangents, *, jaxpr, prevent_cse, differentiated, policy):
     nonzeros = tuple([type(t) is not Zero for t in tangents])
     key = ("remat", nonzeros, policy, local.context.key)
     split = jaxpr.derive(key, lambda: _split(jaxpr, nonzeros, policy))
+    if hints["jax_log_checkpoint_residuals"]:
+        inputs = [*split.constants, *[primals[i] for i in split.inputs]]
+        log_residuals(inputs, split.known, len(jaxpr.out_avals))
     with set_trace(trace.parent):
         known = split.known
         results = eval_jaxpr(known.jaxpr, known.consts, *primals)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
@@ -15,7 +16,9 @@ from minijax.transforms.jit import jit_p
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.tracing import trace_function
 
-__all__ = ["print_saved_residuals", "saved_residuals"]
+__all__ = ["log_residuals", "print_saved_residuals", "saved_residuals"]
+
+_log = logging.getLogger("minijax")
 
 
 def saved_residuals(
@@ -68,6 +71,26 @@ def _origin(eqn: JaxprEqn) -> str:
     if eqn.primitive is jit_p:
         return f"output of jitted function {eqn.params['name']!r} from {place}"
     return f"output of {eqn.primitive} from {place}"
+
+
+def log_residuals(inputs: Sequence[Any], known: ClosedJaxpr, count: int) -> None:
+    """Log what a checkpointed call saves.
+
+    - `inputs`: those of its inputs, and constants, that are saved
+    - `known`: its program, whose results from number `count` on are saved too
+    """
+    made = {v: _origin(eqn) for eqn in known.eqns for v in eqn.outvars}
+    parts = []
+    if inputs:
+        types = [f"  {get_aval(x).str_short()}\n" for x in inputs]
+        parts.append("".join(["saving inputs with shapes:\n", *types]))
+    if known.jaxpr.outvars[count:]:
+        saved = [
+            f"  {v.aval.str_short()} from {made.get(v, 'an input')}\n"
+            for v in known.jaxpr.outvars[count:]
+        ]
+        parts.append("".join(["saving these intermediates:\n", *saved]))
+    _log.warning("remat-decorated function %s", "and ".join(parts))
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -252,7 +252,7 @@ class Context:
         # Numbers that are on a device already are not to be found where their transfer is guarded, or
         # where strict mode looks at them.
         guard = settings.transfer_guard_host_to_device or settings.transfer_guard
-        looked_at = guard or settings.strict
+        looked_at = guard or settings.transfer_guard_device_to_device or settings.strict
         self.numbers_key = (self.key, guard) if looked_at else self.key
 
 

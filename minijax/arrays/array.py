@@ -17,7 +17,7 @@ from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, lending, platforms, sharding
-from minijax.runtime.guards import check_transfer
+from minijax.runtime.guards import check_read, check_transfer
 from minijax.runtime.layouts import sharding_in
 from minijax.runtime.released import released
 
@@ -150,6 +150,7 @@ class ArrayImpl(Array):
         stored, place, where = physical(self.aval), self.signature.place, self.signature.sharding
         if place is not where and not buffers.has_strides(place, stored.dtype):
             return hooks.moved(self, where, False)._stored
+        check_read(stored, where)
         value = buffers.to_numpy(self._buffer, stored, place)
         value.flags.writeable = False  # also of what had to be copied, as sub-byte dtypes are
         return value
@@ -304,6 +305,7 @@ def _host_array(x: np.ndarray) -> ArrayImpl:
         if not few and 0 < x.nbytes <= lending.MOST:
             lender = lending.Lender(aval, made.sharding, lambda b: ArrayImpl(b, signature))
         _host_types[key] = signature, None if few else view, put, lender
+    made.of_host = context.numbers_key is not context.key  # moved, it comes from the host still
     return made
 
 

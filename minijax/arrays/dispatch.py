@@ -30,6 +30,7 @@ from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, launches, platforms
 from minijax.runtime.escape import mangled
 from minijax.runtime.gpus import platform_name
+from minijax.runtime.guards import check_move
 from minijax.runtime.mlir_modules import parse
 from minijax.runtime.released import released
 from minijax.runtime.sharding import SingleDeviceSharding
@@ -242,7 +243,7 @@ class Program:
 
     def constants(self, lowered: Lowered) -> list[Any]:
         """Return the buffers of large constants, on the devices of the program."""
-        return [moved(x, lowered.place.home(x))._buffer for x in lowered.hidden]
+        return [moved(x, lowered.place.home(x), explicit=None)._buffer for x in lowered.hidden]
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
         """Set `simple`, for calls with these signatures, and `execute`, so that it takes them all."""
@@ -311,18 +312,19 @@ def _moved_once(value: ArrayImpl, target: Any) -> ArrayImpl:
     """Return `moved(value, target)`; of a number that is kept, its copies are kept too."""
     known = kept_number(value._buffer)
     if known is None:
-        return moved(value, target)
+        return moved(value, target, explicit=None if getattr(value, "of_host", 0) else False)
     found = known[1].get(target)
     if found is None or found.is_deleted():
-        found = known[1][target] = keep((target, id(value)), moved(value, target))
+        found = known[1][target] = keep((target, id(value)), moved(value, target, explicit=None))
     return found
 
 
-def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
+def moved(value: ArrayImpl, target: Any, *, copy: bool = False, explicit: Any = False) -> ArrayImpl:
     """Return the array at another place, which is a sharding or a `Format`; itself if it is there."""
     own = value.signature.place
     if not copy and (own is target or own == target):
         return value
+    check_move(value.aval, own, target, explicit)
     if type(own) is type(target) is SingleDeviceSharding:
         signature = Signature(value.aval, target, value.committed)
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)

@@ -235,7 +235,7 @@ def _rows_on_host(x: ArrayImpl) -> Iterator[Array]:
     """The rows of an array that lies over several devices: from the host, on the default device."""
     row_type = ShapedArray(x.shape[1:], x.dtype)
     for row in x._stored:
-        yield array_from_numpy(np.asarray(row), row_type)
+        yield array_from_numpy(np.asarray(row), row_type, explicit=None)
 
 
 _PART = 256  # rows at a time: indices below this are numbers that are kept

@@ -17,7 +17,7 @@ import numpy as np
 from minijax import dlpack, dtypes, tree_util
 from minijax.arguments.functions import check_at_most, check_callable
 from minijax.arrays.array import ArrayImpl, as_typed, as_value
-from minijax.config import local
+from minijax.config import local, override
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import recording_trace
@@ -142,7 +142,7 @@ def array(
         raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
     if copy and isinstance(object, np.ma.MaskedArray):  # a copy may leave the mask behind
         object = np.asarray(object)
-    out = _to_array(object, as_dtype(dtype, "array"), copy, device)
+    out = _made(object, as_dtype(dtype, "array"), copy, device)
     if ndmin > out.ndim:
         check_at_most("ndmin", ndmin, MOST_AXES)
         out = expanded(out, range(ndmin - out.ndim))
@@ -177,7 +177,7 @@ def asarray(
     dtype = as_dtype(dtype, "asarray")
     if isinstance(a, np.ma.MaskedArray) and (copy or dtype is not None):
         a = np.asarray(a)
-    out = _to_array(a, dtype, bool(copy), device)
+    out = _made(a, dtype, bool(copy), device)
     if copy is False and dtype is not None and out is not a and isinstance(a, Array):
         raise ValueError(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
@@ -195,6 +195,14 @@ def _placed_as_asked(x: Any, out: Array, device: Any, out_sharding: Any) -> Arra
     if device is not None:
         return placed(staged(out), device, out_sharding)
     return staged(spread(out, None, out_sharding, "jnp.array", new=False))
+
+
+def _made(x: Any, dtype: Any, copied: bool, device: Any) -> Array:
+    """Return `_to_array(x, dtype, copied)`, made on one device directly if one is asked for."""
+    if isinstance(device, Device) and recording_trace() is None:
+        with override("default_device", device):
+            return _to_array(x, dtype, copied, device)
+    return _to_array(x, dtype, copied, device)
 
 
 def _to_array(x: Any, dtype: Any, copied: bool, device: Any = None) -> Array:

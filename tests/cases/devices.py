@@ -105,6 +105,83 @@ PROGRAMS |= {
     for kind in ("Auto", "Explicit")
 }
 
+_FROM_HOST = {
+    "array": X, "list": [[1, 2], [3, 4]], "number": 2.5, "wide": X.astype(np.float64),
+    "numbers": [1.5, 2], "integers": np.arange(5), "scalar": np.float32(3),
+}  # fmt: skip
+
+
+def _on_one_device(t, function, value, **options):
+    """Nothing passes by the default device."""
+    with t.m.transfer_guard_device_to_device("disallow_explicit"):
+        return getattr(t.jnp, function)(value, device=t.m.devices()[3], **options)
+
+
+PROGRAMS |= {
+    f"{function} of {kind} on one device, {options}": lambda t, a=(function, value), o=options: (
+        _on_one_device(t, *a, **o))
+    for function in ("array", "asarray")
+    for kind, value in _FROM_HOST.items()
+    for options in ({}, {"dtype": "bfloat16"}, {"dtype": np.int8})
+}  # fmt: skip
+
+
+class _Guarded:
+    """Arrays on one device, on another and over all, and functions that were compiled for them."""
+
+    def __init__(self, t):
+        self.t, self.m, self.devices = t, t.m, t.m.devices()
+        self.home, self.all = t.jnp.asarray(X) * 1.0, t.put("x")
+        self.away = t.m.device_put(X, self.devices[3])
+        self.add = t.m.jit(lambda a, b: a + b)
+        self.spread = t.m.jit(lambda a: a * 2, in_shardings=t.named("x"))
+        self.out = t.m.jit(lambda a: a * 2, out_shardings=t.named("x"))
+        self.captured = t.m.jit(lambda a: a + self.home * 1.0)
+
+
+_GUARDED = {
+    "device_put": lambda g: g.m.device_put(g.home, g.devices[2]),
+    "device_put where it is": lambda g: g.m.device_put(g.away, g.devices[3]),
+    "device_put over all": lambda g: g.m.device_put(g.home, g.t.named("x")),
+    "device_put on each": lambda g: g.m.device_put(g.all, g.t.named()),
+    "device_put of a tree": lambda g: g.m.device_put([g.home, g.away], g.devices[0]),
+    "device_put of the host's": lambda g: g.m.device_put(X, g.devices[2]),
+    "to_device": lambda g: g.home.to_device(g.devices[1]),
+    "two devices in jit": lambda g: g.add(g.home, g.away),
+    "a number": lambda g: g.away + 1.0,
+    "a number in jit": lambda g: g.add(g.away, 2.5),
+    "the host's": lambda g: g.add(g.away, X),
+    "the host's, eagerly": lambda g: g.away * X,
+    "a number over all": lambda g: g.all + 1.0,
+    "in_shardings": lambda g: g.spread(g.home),
+    "in_shardings, split so": lambda g: g.spread(g.all),
+    "in_shardings of the host's": lambda g: g.spread(X),
+    "out_shardings": lambda g: g.out(g.home),
+    "a constraint": lambda g: g.t.lax.with_sharding_constraint(g.home, g.t.named("x")),
+    "shard_map": lambda g: g.t.mapped(lambda a: a, g.t.P("x"), g.t.P("x"))(g.home),
+    "pmap": lambda g: g.m.pmap(lambda a: a)(g.home),
+    "a closed-over array": lambda g: g.captured(g.away),
+    "copies": lambda g: (g.away.copy(), g.all.copy(), g.m.numpy.array(g.away)),
+    "reads": lambda g: g.t.jnp.asarray(np.asarray(g.away) + np.asarray(g.all) + g.m.device_get(g.all)),
+    "cond": lambda g: g.t.lax.cond(g.away[0, 0] < 9, lambda a: a, lambda a: a, g.away),
+}  # fmt: skip
+
+
+def _guarded(t, run, level):
+    g = _Guarded(t)
+    if t.m is minijax:
+        run(g)  # what is compiled, or kept, is guarded as well; upstream forgets some of it
+    with t.m.transfer_guard_device_to_device(level):
+        return run(g)
+
+
+PROGRAMS |= {
+    f"{name} where transfers between devices are at the level {level}": lambda t, a=(run, level): (
+        _guarded(t, *a))
+    for name, run in _GUARDED.items()
+    for level in ("allow", "log", "disallow", "disallow_explicit")
+}  # fmt: skip
+
 _WORDS = np.array(
     [[f"word {i} {j}" * j for j in range(4)] for i in range(8)], np.dtypes.StringDType()
 )

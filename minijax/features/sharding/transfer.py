@@ -26,6 +26,7 @@ from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.escape import quoted
+from minijax.runtime.guards import asked_for
 from minijax.runtime.layouts import AutoLayout, Format
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of
@@ -371,10 +372,11 @@ def device_put(
         )
     else:
         times = Counter(map(id, leaves))  # what is given twice is not freed after the first
-        outs = [
-            put_array(leaf, target, copy=copy, donate=gift and times[id(leaf)] == 1)
-            for leaf, target, copy, gift in zip(leaves, targets, copies, donations, strict=True)
-        ]
+        with asked_for():
+            outs = [
+                put_array(leaf, target, copy=copy, donate=gift and times[id(leaf)] == 1)
+                for leaf, target, copy, gift in zip(leaves, targets, copies, donations, strict=True)
+            ]
     return tree.unflatten(outs)
 
 
@@ -390,7 +392,8 @@ def device_get(x: Any) -> Any:
     >>> jax.device_get([jnp.array([1, 2])])
     [array([1, 2], dtype=int32)]
     """
-    return tree_util.tree_map(_to_host, x)
+    with asked_for():
+        return tree_util.tree_map(_to_host, x)
 
 
 def _to_host(x: Any) -> Any:

@@ -1,10 +1,14 @@
 """Settings that refuse: transfers that are guarded, tracing where no more is to be traced."""
 
+import contextlib
+import types
+
 import jax
 import numpy as np
 import pytest
 
 import minijax
+from minijax.runtime import guards
 
 pytestmark = pytest.mark.both_ends
 
@@ -55,6 +59,32 @@ def outcome(m, call, guard, level):
 def test_transfers(name, level, guard):
     call = TRANSFERS[name]
     assert outcome(minijax, call, guard, level) == outcome(jax, call, guard, level)
+
+
+ON_GPU = types.SimpleNamespace(_device_assignment=(types.SimpleNamespace(platform="gpu"),))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_reads_from_accelerators(level):
+    """Without one here: what a read of an array there asks of the guard."""
+    aval = minijax.typeof(HOST)
+    with minijax.transfer_guard_device_to_host(level):
+        for refused, context in (
+            (level.startswith("disallow"), contextlib.nullcontext()),
+            (level == "disallow_explicit", guards.asked_for()),  # as device_get does
+        ):
+            with context:
+                said = told(lambda: guards.check_read(aval, ON_GPU))
+            assert ("Disallowed device-to-host transfer" in said) is refused
+
+
+def told(call):
+    """The message of the error that a call raises."""
+    try:
+        call()
+        return ""
+    except minijax.errors.JaxRuntimeError as error:
+        return str(error)
 
 
 def test_the_other_way_is_free():

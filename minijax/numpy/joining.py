@@ -92,12 +92,12 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
             f"{name}([a, b]), or, to make a vector of numbers, use stack([a, b])."
         )
     axis = axis_of(axis, rank)
+    parts = _one_dtype(name, parts, dtype)
     if any(x.aval.ndim != rank for x in parts):
         raise TypeError(
             "Cannot concatenate arrays with different numbers of dimensions: got "
             f"{', '.join(str(x.aval.shape) for x in parts)}: reshape or expand_dims first."
         )
-    parts = _one_dtype(name, parts, dtype)
     return parts[0] if len(parts) == 1 else join(concatenate_p, parts, axis)
 
 

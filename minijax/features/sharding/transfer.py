@@ -324,7 +324,8 @@ def device_put(
 ) -> Any:
     """Transfer a pytree of arrays to a device or sharding.
 
-    - `x`: pytree of arrays or numbers of any shape and dtype
+    - `x`: pytree of arrays or numbers of any shape and dtype; strings of NumPy's `StringDType` are
+      held on CPUs, which `device` has to name
     - `device`: device, sharding, or pytree of these that is a prefix of `x`; the result is
       committed to it. Without it values become uncommitted arrays on the default device
     - `donate`: whether to free a source that is copied; `may_alias`: False to copy always

@@ -26,6 +26,7 @@ from minijax.runtime.versions import (
     result_handler,
     set_efforts,
     set_levels,
+    set_overrides,
     xla_client,
 )
 
@@ -67,7 +68,7 @@ def compile_options(
     set_efforts(build, settings.exec_time_optimization_effort, settings.memory_fitting_effort)
     set_levels(build, settings.optimization_level, settings.memory_fitting_level)
     if overrides:
-        options.env_option_overrides = list(overrides.items())
+        set_overrides(options, overrides)
     return options
 
 
@@ -93,7 +94,7 @@ def bare_options(
     if profile is not None:
         build.fdo_profile = profile
     if overrides:
-        options.env_option_overrides = list(overrides.items())
+        set_overrides(options, overrides)
     return options
 
 

@@ -11,7 +11,7 @@ from jaxlib import version as _version
 
 __all__ = [
     "OLDER_EMITTERS", "approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler",
-    "set_efforts", "set_levels",
+    "set_efforts", "set_levels", "set_overrides",
 ]  # fmt: skip
 
 jaxlib_version: tuple[int, ...] = tuple(int(part) for part in _version.__version__.split(".")[:3])
@@ -45,11 +45,12 @@ else:
         return _jax.array_result_handler(aval, sharding, committed)
 
 
+_EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort")
+
+
 def set_efforts(build: Any, execution: float, memory: float) -> None:
     """Set how hard XLA tries for speed and for little memory; jaxlib 0.12 knows no such numbers."""
-    for name, effort in (
-        ("exec_time_optimization_effort", execution), ("memory_fitting_effort", memory)
-    ):  # fmt: skip
+    for name, effort in zip(_EFFORTS, (execution, memory), strict=True):
         if effort and hasattr(build, name):
             setattr(build, name, effort)
 
@@ -60,6 +61,19 @@ _LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}  # the numbers o
 def set_levels(build: Any, execution: str, memory: str) -> None:
     """Set the levels of XLA's optimizations for speed and for little memory."""
     build.optimization_level, build.memory_fitting_level = _LEVELS[execution], _LEVELS[memory]
+
+
+def set_overrides(options: Any, overrides: dict[str, Any]) -> None:
+    """Set options of one program: flags of XLA's, and those of a build, which have other names."""
+    build, flags = options.executable_build_options, {}
+    for name, value in overrides.items():
+        if name.endswith("_level") and hasattr(build, name):
+            setattr(build, name, _LEVELS.get(value, value))
+        elif name in ("fdo_profile", *_EFFORTS) and hasattr(build, name):
+            setattr(build, name, value)
+        else:
+            flags[name] = value
+    options.env_option_overrides = list(flags.items())
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, override: int) -> int:

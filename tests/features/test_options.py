@@ -302,3 +302,33 @@ def test_logged_residuals(name, transform, caplog):
     theirs, ours = logged
     assert ours == theirs
     assert bool(ours) is (transform != "jvp")
+
+
+COMPILER_OPTIONS = [
+    {}, {"exec_time_optimization_effort": 0.5}, {"exec_time_optimization_effort": "a"},
+    {"memory_fitting_effort": 0.25}, {"memory_fitting_level": 29}, {"optimization_level": 9},
+    {"optimization_level": 9, "xla_cpu_enable_fast_math": True}, {"fdo_profile": b""},
+    {"fdo_profile": ""}, {"num_partitions": 1}, {"xla_no_such_flag": 1}, {"xla_dump_to": 5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", ["jit", "compile"])
+@pytest.mark.parametrize("options", COMPILER_OPTIONS, ids=str)
+def test_compiler_options(options, stage):
+    found = []
+    for m in (jax, minijax):
+        x, fun = m.numpy.arange(3.0), lambda x: x * len(options) + 3
+        try:
+            if stage == "jit":
+                run = m.jit(fun, compiler_options=options)
+            else:
+                run = m.jit(fun).lower(x).compile(options)
+            found.append(run(x).tolist())
+        except Exception as error:
+            found.append((type(error).__name__, str(error).split("\n")[0].rstrip(".")))
+    theirs, ours = found
+    if isinstance(theirs, tuple):
+        assert ours[0] == theirs[0]
+        assert ours[1].startswith(theirs[1])
+    else:
+        assert ours == theirs

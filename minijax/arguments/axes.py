@@ -96,7 +96,8 @@ def mapped_size(
     for x, dim in zip(leaves, dims, strict=True):
         if not is_axis(dim):  # not mapped, or in its own way
             continue
-        shape = () if type(x) is int else get_aval(x).shape
+        aval = None if type(x) is int else get_aval(x)
+        shape = () if aval is None or aval.is_high else aval.shape
         try:
             sizes.append(shape[dim])
         except IndexError:

@@ -157,6 +157,11 @@ def check_scalar_output(
             "function also returns other data, use has_aux=True."
         )
     aval = get_aval(outs[0])
+    if not isinstance(aval, ShapedArray):
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output had abstract value {aval}. "
+            "Return a number that is computed of it."
+        )
     if aval.shape != ():
         raise TypeError(
             "Gradient only defined for scalar-output functions. Output had shape: "

@@ -317,4 +317,4 @@ def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: 
                 f"function {place_of(fun)} traced for {transform} returned a value of type "
                 f"{type(out)}{where}, which is not a valid JAX type: return arrays and numbers only."
             ) from None
-        aval.check_result(fun, transform)
+        aval.check_result(fun, transform, out_tree, index)

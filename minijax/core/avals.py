@@ -62,7 +62,7 @@ class AbstractValue:
     def check_constant(self, value: Any) -> None:
         """Raise an error if a value of this type cannot be a constant of a compiled program."""
 
-    def check_result(self, fun: Callable, transform: str) -> None:
+    def check_result(self, fun: Callable, transform: str, out_tree: Any, index: int) -> None:
         """Raise an error if values of this type are no results of a traced function."""
 
     # The types of the arrays that a value is made of, and the value as these arrays.

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
+from minijax.core.jaxpr import Var
 from minijax.namespace import hiding
 from minijax.transforms.linear_maps import Pullback, as_result
 from minijax.transforms.primitives import instantiate
@@ -186,7 +188,10 @@ class VJP(Pullback):
     def check_places(self, places: Sequence[Any]) -> None:
         """Raise a ValueError for the gradient of a reference that holds floats, which none takes."""
         for aval, place in zip(self.in_avals, places, strict=True):
-            if type(place) is not DontWant and dtypes.issubdtype(aval.dtype, np.inexact):
+            held = getattr(aval, "inner_aval", None)
+            if held is None or type(place) is DontWant:
+                continue
+            if dtypes.issubdtype(held.dtype, np.inexact):
                 aval.check_differentiated("vjp")
 
     def _flatten(self) -> tuple[Any, tuple]:
@@ -227,14 +232,47 @@ def _pull_into(vjp: VJP, places: list[Any], *cotangents: Any) -> Any:
     vjp.check_places(places)
     none = [is_float0(aval.to_tangent_aval()) for aval in vjp.in_avals]
     inputs = [place for place, dead in zip(places, none, strict=True) if not dead]
+    pairs = list(zip(vjp.jaxpr.invars, inputs, strict=True))
+    carried = _carried(vjp, pairs)
+    sums = {var: place[...] for var, place in carried.items()}
     sinks = {
         var: UNWANTED if type(place) is DontWant else _adder(place)
-        for var, place in zip(vjp.jaxpr.invars, inputs, strict=True)
-        if type(place) is not GradValue
+        for var, place in pairs
+        if type(place) is not GradValue and var not in sums
     }
-    results = vjp.cotangents(vjp.given(cotangents), sinks)
+    results = vjp.cotangents(vjp.given(cotangents), sinks=sinks, sums=sums)
+    wanted = iter(vjp.jaxpr.invars)
+    for ct, dead in zip(results, none, strict=True):
+        var = None if dead else next(wanted)
+        if var in carried and ct is not sums[var]:
+            carried[var][...] = ct
     found = [_left(ct, place) for ct, place in zip(results, places, strict=True)]
     return vjp.in_tree.unflatten([x if isinstance(x, _Mark) else as_result(x) for x in found])
+
+
+def _carried(vjp: VJP, pairs: Sequence[tuple]) -> dict[Any, Any]:
+    """Return the references, by variable, whose values are carried through the backward pass.
+
+    What programs within it (loops, `cond`, `jit`) contribute to these is then added to the value in
+    place, where a gradient of its own would be as large as all of the argument. Not if anything else
+    in the backward pass might write to the reference.
+    """
+    calls = [eqn for eqn in vjp.jaxpr.eqns if eqn.primitive.holds_programs]
+    read = {var for eqn in calls for var in eqn.invars if type(var) is Var}
+    refs = [place for _, place in pairs if hasattr(place, "addupdate")]
+    others = [*map(id, refs), *map(id, vjp.residuals())]
+    return {
+        var: ref
+        for var, ref in pairs
+        if var in read and hasattr(ref, "addupdate") and others.count(id(ref)) == 1
+        and _holds_sum(ref, var.aval.to_cotangent_aval())
+    }  # fmt: skip
+
+
+def _holds_sum(ref: Any, aval: Any) -> bool:
+    """Whether a reference holds an array of the type of the cotangents that are added to it."""
+    held = get_aval(ref).inner_aval
+    return (held.shape, held.dtype, held.placement) == (aval.shape, aval.dtype, aval.placement)
 
 
 def _is_not_needed(x: Any) -> bool:

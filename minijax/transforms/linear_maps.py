@@ -38,7 +38,8 @@ def as_result(x: Any) -> Any:
 
 def tangent_dtype(t: Any) -> Any:
     """The dtype of a tangent or cotangent, float0 among them."""
-    return dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
+    found = getattr(t, "dtype", None)
+    return found if found == dtypes.float0 else getattr(get_aval(t), "dtype", None)
 
 
 def short_type(x: Any) -> str:
@@ -165,15 +166,13 @@ class Pullback(LinearMap):
 
     def pull(self, given: Sequence[Any]) -> list[Any]:
         """Cotangents of all inputs from those of the outputs that depend on them."""
-        return [instantiate(ct) for ct in self.cotangents(given, {})]
+        return [instantiate(ct) for ct in self.cotangents(given)]
 
-    def cotangents(self, given: Sequence[Any], sinks: Mapping[Var, Any]) -> list[Any]:
-        """Cotangents of all inputs, `Zero`s among them; `sinks` is as `backward_pass` takes it."""
+    def cotangents(self, given: Sequence[Any], **places: Mapping[Var, Any]) -> list[Any]:
+        """Cotangents of all inputs, `Zero`s among them; `places` are as `backward_pass` takes them."""
         jaxpr = self.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        found = iter(
-            backward_pass(jaxpr, self.residuals(), args, given, outermost=True, sinks=sinks)
-        )
+        found = iter(backward_pass(jaxpr, self.residuals(), args, given, outermost=True, **places))
         return [
             float0_zeros(aval.shape) if is_float0(aval.to_tangent_aval()) else next(found)
             for aval in self.in_avals

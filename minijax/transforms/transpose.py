@@ -49,7 +49,7 @@ def backward_pass(
         linear = _reached(linear, set(jaxpr.invars).difference(known, unwanted))
         pending = _WithSinks(sinks)
     if sums:
-        pending = dict(sums)
+        pending.update(sums)
     context = local.context
     outer, outer_scope = context.source, context.scope
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minijax import errors
+from minijax import errors, tree_util
 from minijax.arguments.functions import place_of
 from minijax.config import local
 from minijax.core.avals import AbstractValue, ShapedArray, opaque_types
@@ -83,11 +83,14 @@ class AbstractRef(AbstractValue):
             "outside, as in ref[...], and pass the value (pmap, shard_map)."
         )
 
-    def check_result(self, fun: Callable, transform: str) -> None:
+    def check_result(self, fun: Callable, transform: str, out_tree: Any, index: int) -> None:
+        paths = tree_util.generate_key_paths(out_tree.unflatten(range(out_tree.num_leaves)))
+        path = tree_util.keystr(list(paths)[index][0])
+        where = f" at output tree path result{path}" if path else ""
         raise ValueError(
             f"function {place_of(fun)} traced for {transform} returned a mutable array reference of "
-            f"type {self.str_short()}, but mutable array references cannot be returned.\n\nReturn "
-            "what it holds, as in ref[...]."
+            f"type {self.str_short()}{where}, but mutable array references cannot be returned.\n\n"
+            "Return what it holds, as in ref[...]."
         )
 
     def new_cell(self, values: Iterator[Any], trace: Trace) -> Ref:

@@ -6,10 +6,14 @@ Here are the primitive and its rules; the functions on it (`scan`, `map`) stand 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minijax.config import local
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
+from minijax.core.avals import ShapedArray
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive, Programs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.unreduced import any_sums, sums_of
@@ -29,6 +33,8 @@ from minijax.lax.control_flow.dependence import (
 )
 from minijax.lax.control_flow.loop_lowering import lower_scan
 from minijax.lax.control_flow.loop_rules import loops
+from minijax.lax.creation import iota
+from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import instantiate, moveaxis
@@ -40,6 +46,7 @@ from minijax.transforms.tangents import (
     is_undefined,
     kinds_of,
     spread_tangents,
+    sums_among,
 )
 from minijax.transforms.transpose import backward_pass
 
@@ -278,6 +285,9 @@ def _(trace, args, params):
 def _(cts, *args, jaxpr, num_consts, num_carry, **params):
     linear = [is_undefined(a) for a in args]
     counts = (num_consts, num_carry)
+    summed = [a.aval.placement is None for a in args if is_undefined(a) and a.sum is not None]
+    if any(split_list(sums_among(args), *counts)[2]) and all(summed):
+        return _transposed_by_index(cts, args, counts, jaxpr, params)
     carry = carry_reached(jaxpr.jaxpr, *split_list(linear, *counts))
     if all(carry):
         consts, init, xs = split_list(args, *counts)
@@ -296,6 +306,42 @@ def _(cts, *args, jaxpr, num_consts, num_carry, **params):
         *merge([None] * (num_carry - len(init)), init, carry),
         *merge([None] * (len(flags[2]) - len(xs)), xs, flags[2]),
     ]
+
+
+def _transposed_by_index(cts, args, counts: tuple, jaxpr: ClosedJaxpr, params: dict) -> list[Any]:
+    """The cotangents of a scan where those of slices are added to what there is already.
+
+    The arrays that these are slices of become constants, which the body reads at its index: their
+    sums are carried, and each step adds to one slice in place. Nothing is stacked.
+    """
+    consts, init, xs = split_list(args, *counts)
+    read = sums_among(xs)
+    rest = [not flag for flag in read]
+    whole = chosen(xs, read)
+    in_consts, in_carry, in_xs = split_list(jaxpr.in_avals, *counts)
+    parts = in_consts, [a.aval for a in whole], in_carry, [_INDEX], chosen(in_xs, rest)
+
+    def fun(*values):
+        consts, arrays, carry, (index,), slices = split_list(values, *map(len, parts[:4]))
+        at = partial(
+            dynamic_index_in_dim, index=index, keepdims=False, allow_negative_indices=False
+        )
+        slices = merge(slices, map(at, arrays), read)
+        return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *slices)
+
+    avals = [a for part in parts for a in part]
+    make = lambda: trace_to_jaxpr(fun, avals, jaxpr.jaxpr.debug_info)
+    body = jaxpr.derive(("scan by index", tuple(read), tuple(avals), local.context.key), make)
+    given = [*consts, *whole, *init, iota(np.int32, params["length"]), *chosen(xs, rest)]
+    num_consts = len(consts) + len(whole)
+    results = scan_p.rule_transpose(
+        cts, *given, jaxpr=body, num_consts=num_consts, num_carry=len(init), **params
+    )
+    of_consts, of_whole, of_init, _, others = split_list(results, *map(len, parts[:4]))
+    return [*of_consts, *of_init, *merge(others, of_whole, read)]
+
+
+_INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list[Any]:

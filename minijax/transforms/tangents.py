@@ -28,7 +28,7 @@ class Zero:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Zero({self.aval.str_short()})"
+        return f"Zero({self.aval})"
 
     @staticmethod
     def from_primal_value(x: Any) -> Zero:

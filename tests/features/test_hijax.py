@@ -1,6 +1,7 @@
 """`experimental.hijax`: types and primitives that libraries define, against upstream."""
 
 import importlib
+import re
 
 import jax
 import jax.extend
@@ -72,6 +73,22 @@ def _without_jit(j, run):
         return run()
 
 
+def _message(j, run):
+    """The class and the first sentence of the error that a call raises."""
+    with pytest.raises(Exception) as caught:
+        run()
+    return type(caught.value).__name__, re.split(r": arg| from a backward|\.$", str(caught.value))[
+        0
+    ]
+
+
+def _with_backward(L, j, rule):
+    """Gradients by a primitive whose backward rule returns `rule(cotangent)`."""
+    kind = type("M", (L.Mul,), {"vjp_bwd_retval": lambda self, res, ct: rule(ct)})
+    aval = j.typeof(1.0)
+    return _message(j, lambda: j.grad(kind(aval, aval), (0, 1))(2.0, 3.0))
+
+
 # -- values of a type -------------------------------------------------------------------------------
 
 QUANTIZED = {
@@ -105,6 +122,14 @@ QUANTIZED = {
     "jvp jit": lambda L, j, n: j.jvp(j.jit(lambda q: L.dequantize(q) ** 2), (L.quantize(X),), (X,)),
     "jvp to": lambda L, j, n: j.jvp(L.quantize, (X,), (X,)),
     "vjp": lambda L, j, n: j.vjp(L.quantize, X)[1](X),
+    "vjp of a value": lambda L, j, n: j.vjp(L.dequantize, L.quantize(X))[1](X),
+    "vjp, wrong cotangent": lambda L, j, n: [
+        _message(j, lambda: j.vjp(f, x)[1](L.quantize(X)))
+        for f, x in ((L.quantize, X), (L.dequantize, L.quantize(X)))
+    ],
+    "vmap over an axis": lambda L, j, n: [
+        _message(j, lambda: j.vmap(L.dequantize, in_axes=axis)(L.quantize(X))) for axis in (0, 1)
+    ],
     "linearize": lambda L, j, n: j.linearize(L.dequantize, L.quantize(X)),
     "remat": lambda L, j, n: j.grad(j.checkpoint(lambda q: (L.dequantize(q) ** 2).sum()))(
         L.quantize(X)
@@ -277,6 +302,16 @@ PRIMITIVES = {
     "both backward rules": lambda L, j, n: type("M", (L.Mul,), {"vjp_bwd": lambda *a: None})(
         j.typeof(1.0), j.typeof(1.0)
     ),
+    "cotangent of another shape": lambda L, j, n: [
+        _with_backward(L, j, rule)
+        for rule in (lambda ct: (n.ones(3), ct), lambda ct: (ct, n.zeros((1,))))
+    ],
+    "cotangents of another tree": lambda L, j, n: [
+        text.splitlines()[0]
+        for rule in (lambda ct: ct, lambda ct: [ct, ct], lambda ct: (ct,), lambda ct: None)
+        for text in _with_backward(L, j, rule)
+    ],
+    "zero of a weak type": lambda L, j, n: str(L.h.Zero(j.typeof(1.0))),
     "equal": lambda L, j, n: L.Bare(j.typeof(1.0)) == L.Bare(j.typeof(1.0)),
     "simple": lambda L, j, n: (L.twice(V), j.jit(L.twice)(V)),
     "simple grad": lambda L, j, n: j.grad(lambda x: L.twice(x).sum())(V),

@@ -164,6 +164,12 @@ class LowTrace(RefTrace):
             return primitive.rule_impl(*args, **params)
         if primitive.holds_programs and is_high_call(primitive, args, params):
             return lower_call(primitive, args, params, self.parent)
+        if not primitive.holds_programs and any(map(is_hi_value, args)):
+            kind = next(get_aval(x) for x in args if is_hi_value(x))
+            raise ValueError(
+                f"Attempting to pass an unexpected type {kind} to a primitive: {primitive.name}, "
+                "which takes arrays. Give it what the primitives of that type compute of the value."
+            )
         return self.pass_to_parent(primitive, args, params)
 
 

@@ -75,11 +75,7 @@ class VJPHiPrimitive:
 
     def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> None:
         cotangents = self.vjp_bwd_retval(res, outgrad)
-        for accums, ct in zip(arg_accums, cotangents, strict=True):
-            if ct is not None:
-                leaves = tree_util.tree_structure(accums).flatten_up_to(ct)
-                for accum, leaf in zip(tree_util.tree_leaves(accums), leaves, strict=True):
-                    accum.accum(leaf)
+        tree_util.tree_map(lambda accum, ct: accum.accum(ct), arg_accums, cotangents)
 
     def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> tuple:
         raise self._lacks("grad", "`vjp_bwd` or `vjp_bwd_retval`")
@@ -143,8 +139,15 @@ class ValAccum:
         self.aval, self.val = aval, val
 
     def accum(self, ct: Any) -> None:
-        if ct is not None and type(ct) is not Zero:
-            self.val = add_tangents(self.val, ct)
+        if ct is None or type(ct) is Zero:
+            return
+        wanted, found = self.aval.to_cotangent_aval(), get_aval(ct)
+        if not (wanted.is_high or found.is_high) and wanted.shape != found.shape:
+            raise ValueError(
+                f"Expected cotangent type {wanted.str_short()} but got {found.str_short()} from a "
+                "backward rule: return cotangents of the shapes of the arguments."
+            )
+        self.val = add_tangents(self.val, ct)
 
     def freeze(self) -> Any:
         return Zero(self.aval.to_cotangent_aval()) if self.val is None else self.val

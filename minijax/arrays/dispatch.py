@@ -98,7 +98,7 @@ def lower_program(
     shown = None
     if located:
         shown = [_argument(closed, arg_names, index) for index in kept]
-    builder = hooks.builder_for(closed.in_avals) if exported else None
+    builder = hooks.builder_for(closed.in_avals)
     _write_module(lowered, small, platform, exported, builder, shown)
     if not (located or exported):
         hooks.lowered(lowered, closed)

@@ -52,11 +52,21 @@ class SymbolicScope(Scope):
         sign = next((s for s in ("==", ">=", "<=") if s in text), None)
         if sign is None:
             raise ValueError("Constraint parsing error: must contain one of '==' or '>=' or '<='")
-        left, right = (_parse(part, None, self)[0] for part in text.split(sign, 1))
+        sides = [_parse(part, None, self) for part in text.split(sign, 1)]
+        if any(len(side) != 1 for side in sides):
+            raise ValueError(
+                f"Constraint parsing error: {text!r} must have one expression on each side of {sign}"
+            )
+        ((left,), (right,)) = sides
         difference = right - left if sign == "<=" else left - right
         ends = _ends(difference)
         if ends[0] is False or (sign == "==" and ends[1] is False):
             raise ValueError(f"Unsatisfiable constraint: {text}")
+        if sign == "==" and left != right and not _is_term(left):
+            raise ValueError(
+                f"Invalid equality constraint: {left} == {right}. The left-hand-side must be of the "
+                "form `term * coefficient`, which is written as the right side from then on."
+            )
         for x, y in _multiples(left) if sign == "==" and right == 0 else ():
             whole = y * (x // y)
             self.constraints.append((f"{whole} == {x}", "eq", whole - x))
@@ -71,6 +81,11 @@ class SymbolicScope(Scope):
         return f"{id(self)}" + (f" with constraints:{shown}" if shown else "")
 
     __repr__ = __str__
+
+
+def _is_term(size: Any) -> bool:
+    """Whether a size is a product of variables and operations, times a number."""
+    return is_dim(size) and len(size.terms) == 1 and bool(size.terms[0][0])
 
 
 def _multiples(size: Any) -> list[tuple[Any, Any]]:

@@ -192,7 +192,7 @@ def made_on_host(size: int) -> bool:
 
     Compiling the program would take 10 ms, for each shape.
     """
-    return size <= _ON_HOST and not local.context.settings.no_execution
+    return not is_dim(size) and size <= _ON_HOST and not local.context.settings.no_execution
 
 
 @broadcast_in_dim_p.impl

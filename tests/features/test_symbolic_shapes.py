@@ -83,6 +83,10 @@ SHAPES = [
     (None, {"like": (2, 3)}), ("a", {"constraints": ["a ~ 4"]}), ("a", {"constraints": ["a"]}),
     ("a, b", {"constraints": ["a == 2*b"]}),
     ("a, b, a*b", {"constraints": ["a*b == 2*b"]}), ("a, max(a, 3)", {"constraints": ["a >= 4"]}),
+    *[("a, b, a*b", {"constraints": [text]}) for text in (
+        "a >= ", "== a", "a <= b, b", "a + b == 3", "3 == a", "0 == a - b", "a - 1 == b", "3 == 3",
+        "a + b == b + 1", "a + b == a + b", "-a == -3", "2*a == 3*b", "a == b + 3", "a*b + b == 4",
+    )],
 ]  # fmt: skip
 
 
@@ -352,6 +356,16 @@ def of(j, fun, *texts, constraints=()):
 
 
 total = lambda *xs: sum(x.sum() for x in xs)
+OUTSIDE = {  # sizes that no program has a number for
+    "zeros": lambda j: j.numpy.zeros((sizes(j, "a")[0], 3)),
+    "full": lambda j: j.lax.full(sizes(j, "a"), 1.0),
+    "arange": lambda j: j.numpy.arange(sizes(j, "a")[0]),
+    "eye": lambda j: j.numpy.eye(sizes(j, "a")[0]),
+    "normal": lambda j: j.random.normal(j.random.key(0), sizes(j, "a")),
+    "slice": lambda j: j.numpy.ones(6)[: sizes(j, "a")[0]],
+    "tile": lambda j: j.numpy.tile(j.numpy.ones(2), sizes(j, "a")[0]),
+    "jit": lambda j: j.jit(lambda: j.numpy.zeros(sizes(j, "a")))(),
+}
 REFUSED = {
     "zero": lambda j: of(j, total, "a, b").call(ones(0, 3)),
     "rank": lambda j: of(j, total, "a, b").call(ones(3)),
@@ -366,6 +380,7 @@ REFUSED = {
     "reshape": lambda j: of(j, lambda x: x.reshape(2, -1), "a"),
     "branch": lambda j: of(j, lambda x: x if x.shape[0] > 3 else x + 1, "a"),
     "outside": lambda j: sizes(j, "a")[0] * 1.5,
+    **{f"outside, {name}": fun for name, fun in OUTSIDE.items()},
 }
 
 
@@ -375,9 +390,21 @@ def test_refusals(name):
     assert theirs is not None and ours is not None, (ours, theirs)
     names = [cls.__name__ for cls in type(ours).__mro__]
     assert any(cls.__name__ in names for cls in type(theirs).__mro__[:2]), (ours, theirs)
+    if name.startswith("outside, "):
+        assert type(ours).__name__ == type(theirs).__name__ == "UnexpectedDimVar"
+        assert str(ours).startswith(str(theirs).partition(".")[0])
     if type(theirs) is ValueError and name != "not solvable":
         plain = lambda error: re.sub(r"https:\S+", "", str(error))
         assert plain(ours).startswith(plain(theirs)), (ours, theirs)
+
+
+def test_programs_with_symbolic_sizes_can_be_written():
+    """A program that is not exported has a text; it cannot be compiled."""
+    for j in (jax, minijax):
+        lowered = j.jit(lambda x: x + 1).lower(j.ShapeDtypeStruct(sizes(j, "a"), np.float32))
+        assert "tensor<?xf32>" in lowered.as_text()
+        with pytest.raises(Exception, match=r"Encountered dimension variable 'a'|refining shapes"):
+            lowered.compile()
 
 
 def test_what_it_says():

@@ -16,6 +16,7 @@ from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.core.source import Source, summarize
+from minijax.features.queries import is_dim
 from minijax.lowering.module import Builder, Module, write_function
 from minijax.runtime.escape import label, mangled, quoted, unescaped
 
@@ -120,6 +121,11 @@ def without_line(message: str) -> str:
 
 def compile_error(message: str, lowered: Lowered, located: Callable[[], Lowered]) -> str:
     """The message of a compiler, with the operation that it would not compile and the user's line."""
+    sizes = (size for aval in lowered.out_avals for size in getattr(aval, "shape", ()))
+    unknown = next(filter(is_dim, sizes), None)
+    if unknown is not None:
+        what = "Programs that run have numbers for sizes: give these, or use minijax.export."
+        raise unknown.unexpected(what) from None
     found = None
     with contextlib.suppress(Exception):  # that of the compiler is the one to be shown
         found = place_of_failure(message, lowered.text, located().text)

@@ -21,6 +21,7 @@ __all__ = [
     "DimExpr",
     "Scope",
     "Term",
+    "UnexpectedDimVar",
     "evaluate",
 ]
 
@@ -291,6 +292,10 @@ class DimExpr(SizeExpression):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
+    def unexpected(self, what: str) -> UnexpectedDimVar:
+        """Return the error of a program in which this size has no value."""
+        return UnexpectedDimVar(min(self.variables()), what)
+
     @property
     def terms(self) -> tuple[tuple[Monomial, int], ...]:
         """Products of terms with their powers, and how often each is taken."""
@@ -522,6 +527,16 @@ def _either(x: DimExpr, monomial: Monomial, count: int, depth: int) -> float:
     return min(_lower(rest + count * operand, depth - 1) for operand in term.operands)
 
 
+class UnexpectedDimVar(Exception):
+    """A dimension variable has no value: it is in the type of no argument of the program."""
+
+    def __init__(self, name: str, what: str):
+        super().__init__(
+            f"Encountered dimension variable '{name}' that is not appearing in the shapes of the "
+            f"function arguments. {what}"
+        )
+
+
 class Scope:
     """Dimension variables that belong together, and what is known of them.
 
@@ -551,6 +566,8 @@ class Scope:
     def require_equal(self, left: Any, right: Any) -> None:
         """Note an equation: its left side, if a single term, is written as the right from now on."""
         both = [left - right, right - left]
+        if len(_terms(left)) == 1 and _terms(left)[0][1] < 0:
+            left, right = -left, -right
         if len(_terms(left)) == 1 and _terms(left)[0][1] > 0 and _terms(left)[0][0]:
             (monomial, times), term = _terms(left)[0], None
             if len(monomial) == 1 and monomial[0][1] == 1:

@@ -17,13 +17,9 @@ from minijax.core.avals import get_aval
 from minijax.export import sizes
 from minijax.features.queries import is_dim
 from minijax.features.symbolic import dims
-from minijax.features.symbolic.dims import DimExpr
+from minijax.features.symbolic.dims import DimExpr, UnexpectedDimVar
 
 DimSize = int | DimExpr
-
-
-class UnexpectedDimVar(Exception):
-    """A variable has no value."""
 
 
 class ShapeEvaluator:
@@ -38,10 +34,7 @@ class ShapeEvaluator:
             return e
         missing = sorted(e.variables() - set(self.env))
         if missing:
-            raise UnexpectedDimVar(
-                f"Encountered dimension variable '{missing[0]}' that is not appearing in the shapes of "
-                f"the function arguments. These are: {list(self.env)}."
-            )
+            raise UnexpectedDimVar(missing[0], f"These have {list(self.env)}.")
         return dims.evaluate(e, self.env)
 
 

@@ -1,5 +1,7 @@
 """Loops, conditionals and solvers: every program under every transformation, against upstream."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -688,3 +690,50 @@ def test_the_function_of_the_platform_is_called(name, transform):
         assert ours == theirs and type(ours) is type(theirs)
     else:
         assert_same(ours, theirs)
+
+
+def _swapped(m, x, y):
+    return m.lax.scan(lambda c, _: ((c[1], c[0]), None), (x, y), None, length=2)[0][0]
+
+
+VARYING = {
+    "swapped": _swapped,
+    "scan": lambda m, x, y: m.lax.scan(lambda c, _: (c + x, None), y, None, length=2)[0],
+    "two": lambda m, x, y: m.lax.scan(
+        lambda c, _: ({"a": c["a"] + x, "b": c["b"] * x}, None), {"a": y, "b": y}, None, length=2
+    )[0]["a"],
+    "while": lambda m, x, y: m.lax.while_loop(lambda c: c.sum() < 3, lambda c: c + x, y),
+    "dtype too": lambda m, x, y: m.lax.scan(
+        lambda c, _: (c + x, None), y.astype("bfloat16"), None, length=2
+    )[0],
+    "no cast helps": lambda m, x, y: m.lax.scan(lambda c, _: (y, None), x, None, length=2)[0],
+    "dtype and shape": lambda m, x, y: m.lax.scan(
+        lambda c, _: (m.numpy.ones((3, 2), "int32"), None), y, None, length=2
+    )[0],
+    "cond": lambda m, x, y: m.lax.cond(True, lambda: x, lambda: y),
+}
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_messages_say_which_cast_makes_types_agree(name):
+    """Values that vary over a mesh axis, and do not: the message is upstream's, with the cast."""
+    messages = []
+    for m in (minijax, jax):
+        mesh = m.sharding.Mesh(m.devices()[:1], "i")
+        run = m.shard_map(
+            lambda x, y, m=m: VARYING[name](m, x, y),
+            mesh=mesh, in_specs=(m.P("i"), m.P()), out_specs=m.P("i"),
+        )  # fmt: skip
+        with pytest.raises(TypeError) as caught:
+            run(np.ones((2, 2), "f"), np.ones((2, 2), "f"))
+        kept = re.sub(
+            r"\nSee https\S+ for more information\.| \(for instance[^)]*\)", "", str(caught.value)
+        )
+        messages.append(kept.split("\n\nRevise")[0])
+    ours, theirs = messages
+    if name == "cond":  # upstream casts the one that varies already, over no axis
+        theirs = theirs.replace(
+            "(..., (), to='varying')` to the output of true_fun",
+            "(..., ('i',), to='varying')` to the output of false_fun",
+        )
+    assert ours == theirs

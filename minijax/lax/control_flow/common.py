@@ -29,7 +29,7 @@ from minijax.transforms.tracing import Traced, any_constant, positional, trace_f
 
 __all__ = [
     "check_callables", "check_carry", "difference", "listed", "plain",
-    "program_of", "run_inline", "same_type", "traced_body", "splits_as",
+    "program_of", "run_inline", "same_type", "traced_body", "splits_as", "varying_hint",
 ]  # fmt: skip
 
 # -- tracing the functions that a user gives ----------------------------------------------------
@@ -190,16 +190,27 @@ def check_carry(
         return
     base = _carry_name(fun, argument, default)
     paths = tree_util.generate_key_paths(in_tree.unflatten(list(range(in_tree.num_leaves))))
-    text = listed(
-        f"the input carry {'component ' if path else ''}{base}{tree_util.keystr(path)} has type "
-        f"{plain(given)} but the corresponding output carry component has type {plain(made)}, so "
-        f"{difference(given, made)}"
+    differing = [
+        (
+            given,
+            made,
+            f"the input carry {'component ' if path else ''}{base}{tree_util.keystr(path)}",
+        )
         for (path, _), given, made in zip(paths, in_avals, out_avals, strict=True)
         if not same_type(given, made)
+    ]
+    text = listed(
+        f"{which} has type {plain(given)} but the corresponding output carry component has type "
+        f"{plain(made)}, so {difference(given, made)}"
+        for given, made, which in differing
     )
+    hint = varying_hint(
+        [(given, made, f", to the initial carry value corresponding to {which}")
+         for given, made, which in differing]
+    )  # fmt: skip
     raise TypeError(
         f"{what} body function carry input and carry output must have equal types, but they "
-        f"differ:\n\n{text}\n\nRevise the function so that all output types match the "
+        f"differ:\n\n{text}{hint}\n\nRevise the function so that all output types match the "
         "corresponding input types (for instance with .astype on the result, or by giving the "
         "initial value the type that the body returns)."
     )
@@ -216,14 +227,36 @@ def plain(aval: AbstractValue) -> str:
 
 def difference(x: Any, y: Any) -> str:
     """Return a description of how two types differ."""
-    if getattr(x, "shape", None) != getattr(y, "shape", None):
-        also = " and the dtypes do not match" if x.dtype != y.dtype else ""
-        return f"the shapes do not match{also}"
-    if getattr(x, "dtype", None) != getattr(y, "dtype", None):
-        return "the dtypes do not match"
-    if getattr(x, "vma", None) != getattr(y, "vma", None):
-        return "the varying manual axes do not match"
-    return "the shardings do not match"
+    names = {"dtype": "dtypes", "shape": "shapes", "vma": "manual axis types"}
+    differing = [
+        f"the {what} do not match"
+        for name, what in names.items()
+        if getattr(x, name, None) != getattr(y, name, None)
+    ]
+    return ", and ".join(differing) or "the shardings do not match"
+
+
+def varying_hint(pairs: Sequence[tuple[Any, Any, str]]) -> str:
+    """Return how to make values vary over the mesh axes that others vary over; "" if that is no help.
+
+    Each is a type, the one that it has to be, and to which value this applies.
+    """
+    hints = [
+        f"applying `jax.lax.pcast(..., {_missing(given, wanted)}, to='varying')`{what}"
+        for given, wanted, what in pairs
+        if _missing(given, wanted)
+    ]
+    if not hints:
+        return ""
+    head = "This might be fixed by"
+    lines = ";\n".join(f"  * {hint}" for hint in hints)
+    return f"\n\n{head} {hints[0]}." if len(hints) == 1 else f"\n\n{head}:\n{lines}."
+
+
+def _missing(given: Any, wanted: Any) -> tuple:
+    """The mesh axes over which values of the one type vary, and of the other do not."""
+    varying, fewer = (frozenset(getattr(aval, "vma", ())) for aval in (wanted, given))
+    return tuple(sorted(varying - fewer, key=str))
 
 
 def _carry_name(fun: Callable, argument: int, default: str) -> str:

@@ -29,6 +29,7 @@ from minijax.lax.control_flow.common import (
     program_of,
     same_type,
     splits_as,
+    varying_hint,
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import to_dtype
@@ -148,11 +149,11 @@ def _check_agreement(name, traced, branches, labels) -> None:
                 f"{name} branch outputs must have the same pytree structure, but they differ:\n\n"
                 f"{named}{found}\n\nRevise {both} so that they have the same pytree structure."
             )
-        lines = _type_differences(first, other, labels[0], label)
+        lines, hint = _type_differences(first, other, labels[0], label)
         if lines:
             raise TypeError(
                 f"{name} branches must have equal output types but they differ.\n\n"
-                f"{named}{listed(lines)}\n\nRevise {both} so that all output types match (for "
+                f"{named}{listed(lines)}{hint}\n\nRevise {both} so that all output types match (for "
                 "instance with .astype on a result)."
             )
 
@@ -168,18 +169,31 @@ def _where(fun: Callable) -> str:
     return f"{fun_name(fun)}{place}"
 
 
-def _type_differences(first, other, label, other_label) -> list[str]:
+def _type_differences(first, other, label, other_label) -> tuple[list[str], str]:
+    """How the results of two branches differ, and what makes them vary over the same axes."""
     pairs = list(zip(first.closed.out_avals, other.closed.out_avals, strict=True))
     if all(same_type(x, y) for x, y in pairs):
-        return []
+        return [], ""
     tree = first.out_tree
     paths = tree_util.generate_key_paths(tree.unflatten(list(range(tree.num_leaves))))
-    return [
-        f"the output of {label}{_at(path)} has type {plain(x)} but the corresponding output of "
-        f"{other_label} has type {plain(y)}, so {difference(x, y)}"
+    differing = [
+        (_at(path), x, y)
         for (path, _), (x, y) in zip(paths, pairs, strict=True)
         if not same_type(x, y)
     ]
+    lines = [
+        f"the output of {label}{at} has type {plain(x)} but the corresponding output of "
+        f"{other_label} has type {plain(y)}, so {difference(x, y)}"
+        for at, x, y in differing
+    ]
+    hint = varying_hint(
+        [
+            (given, wanted, f" to the output of {which}{at}")
+            for at, x, y in differing
+            for given, wanted, which in ((x, y, label), (y, x, other_label))
+        ]
+    )
+    return lines, hint
 
 
 # -- cond and switch ------------------------------------------------------------------------------

@@ -299,7 +299,7 @@ class Builder:
         start, location, scope = len(self.lines), self.location, self.scope
         if eqn.scope:
             self.scope = f"{scope}{eqn.scope}/"
-        if eqn.scope or eqn.source is not None:  # others stand for the equation around them
+        if eqn.scope or eqn.source is not None or not location:  # or of the equation around it
             self.source = eqn.source
             self.location = self.place(self.scope + primitive.name)
         try:

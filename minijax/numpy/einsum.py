@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import local
 from minijax.core.array import Array
+from minijax.core.source import joined
 from minijax.features.library import library
 from minijax.features.sharding.explicit import split_as
 from minijax.lax import compare, creation
@@ -214,6 +216,16 @@ def _einsum(text, optimize, precision, preferred, dot, out_sharding, *operands):
     inputs, steps = _plan(text, shapes, optimize)
     dtype, weak = _result_type(arrays, preferred)
     terms = list(zip(inputs, arrays, strict=True))
+    context = local.context
+    outer, context.scope = context.scope, joined(context.scope, text)  # as `named_scope(text)`
+    try:
+        x = _contracted(terms, steps, dot, precision, dtype, out_sharding)
+    finally:
+        context.scope = outer
+    return split_as(to_dtype(x, dtype, weak), out_sharding, "einsum", new=False)
+
+
+def _contracted(terms, steps, dot, precision, dtype, out_sharding) -> Any:
     for step in steps:
         taken = [terms.pop(position) for position in step.positions]
         needed = set(step.result)
@@ -232,7 +244,7 @@ def _einsum(text, optimize, precision, preferred, dot, out_sharding, *operands):
             x = transpose_p.bind(x, permutation=order)
         terms.append((step.result, x))
     [(_, x)] = terms
-    return split_as(to_dtype(x, dtype, weak), out_sharding, "einsum", new=False)
+    return x
 
 
 def _result_type(arrays: Sequence[Any], preferred: Any) -> tuple[Any, bool]:

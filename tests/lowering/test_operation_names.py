@@ -1,6 +1,9 @@
 """The names of operations in compiled programs, by which profiles show them, are upstream's."""
 
+import os
 import re
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -80,6 +83,14 @@ PROGRAMS = {
     "checkpoint": lambda j: j.checkpoint(product(j)),
     "custom_jvp": custom,
     "grad of custom_jvp": lambda j: j.grad(custom(j)),
+    "einsum": lambda j: lambda x: j.numpy.einsum("i,j->ij", x + X, j.numpy.sin(x + X)),
+    "grad of einsum": lambda j: j.grad(
+        lambda x: j.numpy.einsum("ij,jk", x * np.eye(3), j.numpy.sin(x * np.eye(3))).sum()
+    ),
+    "vmap of einsum": lambda j: (
+        lambda x: j.vmap(lambda y: j.numpy.einsum("i, i->", y, y))(x + np.ones((2, 3), np.float32))
+    ),
+    "einsum in a scope": within("a", lambda j: lambda x: j.numpy.einsum("i->", x + X)),
 }
 
 
@@ -116,3 +127,39 @@ def test_the_steps_of_a_scan_are_those_of_a_loop():
     assert {"jit(scan)/while/body/sin", "jit(scan)/while/body/mul"} <= ours
     # Upstream's steps are calls of a function of their own.
     assert {re.sub("closed_call/", "", name) for name in theirs} >= ours
+
+
+@pytest.mark.parametrize("name", ["mean", "logsumexp", "tanh", "sum"])
+def test_names_where_a_library_function_is_compiled_by_itself(name):
+    def found(j):
+        f = getattr(j.nn if name == "logsumexp" else j.numpy, name)
+        text = j.jit(f).lower(X).as_text(debug_info=True)
+        return set(re.findall(rf'"(jit\({name}\)/[^"]*)"', text))
+
+    assert found(minijax) == found(jax) != set()
+
+
+def test_collectives_have_the_names_of_what_they_are_for():
+    """A sum over a mesh axis that is taken late is that of the operation that takes it."""
+    program = """
+import re, sys
+import {0} as j
+j.set_mesh(j.make_mesh((2,), ("X",)))
+a = j.device_put(j.numpy.ones((4, 8)), j.P(None, "X"))
+open_ = j.P(None, None, unreduced={{"X"}})
+f = lambda a: j.reshard(j.numpy.einsum("ij,kj->ik", a, a, out_sharding=open_), j.P(None, None))
+text = j.jit(f).lower(a).compile().as_text()
+lines = [line for line in text.splitlines() if "all-reduce(" in line]
+print([re.search('op_name="([^"]*)"', line)[1] for line in lines])
+"""
+    flags = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    ours, theirs = (
+        subprocess.run(
+            [sys.executable, "-c", program.format(library)],
+            env=flags,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for library in ("minijax", "jax")
+    )
+    assert ours == theirs and "einsum" not in ours and "dot_general" in ours

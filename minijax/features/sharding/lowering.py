@@ -147,12 +147,16 @@ class ShardedBuilder(OperationBuilder):
             return results
         if not any(explicit_of(v.aval) for v in (*eqn.invars, *eqn.outvars)):
             return results
-        out = []
+        out, location = [], self.location
+        if eqn.scope or eqn.source is not None:  # what the partitioner adds is of this equation
+            scope = f"{self.scope}{eqn.scope}/" if eqn.scope else self.scope
+            self.location = self.place(scope + eqn.primitive.name)
         for var, value in zip(eqn.outvars, results, strict=True):
             where = self.module.constraint(var.aval, operands)
             if where is not None:
                 (value,) = self.split(value, where, open_=bool(where.mesh.auto_axes))
             out.append(value)
+        self.location = location
         return out
 
     def summing(self, names: set[str], where: Any) -> SummingBuilder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def _parts(name: str, arrays: Any) -> list[Any]:
         if not arrays.aval.ndim:
             raise _NoSequence(f"{name}: zero-dimensional array cannot be taken as a sequence.")
         return list(unstack_p.bind(arrays, axis=0)) if arrays.aval.shape[0] else []
-    if isinstance(arrays, Iterator) or not isinstance(arrays, Collection):
+    if isinstance(arrays, Iterator) or not np.iterable(arrays):
         raise TypeError(
             f"{name} takes a sequence of arrays; got {type(arrays).__name__}: write them in a list."
         )

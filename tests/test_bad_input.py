@@ -542,6 +542,7 @@ SAME_WORDS = [
     ("`indices` must not be longer than `shape`: indices=(0, 0, 0), shape=", lambda m: m.new_ref(m.numpy.ones((2, 3)))[0, 0, 0]),
     ("`indices` must not be longer than `shape`: indices=", lambda m: m.jit(lambda x: m.new_ref(x)[0, ..., 0])(X)),
     ("index is out of bounds for axis 0 with size 0", lambda m: m.jit(lambda x, i: x[i])(X[:0], 1)),
+    ("index 1 is out of bounds for axis 0 with size 1", lambda m: m.random.categorical(m.random.key(0), X, axis=1)),
     ("Unrecognized padding type: expected", lambda m: m.lax.conv_transpose(IMG, KER, (1, 1), "NOPE")),
     ("jax.lax.dot: dimension_numbers must be specified when not performing", lambda m: m.lax.dot(X, FOUR)),
     ("`preferred_element_type` must not be narrower than the original type, got", lambda m: m.lax.dot(INTS, INTS, preferred_element_type=np.float16)),

@@ -248,8 +248,8 @@ def categorical(
     rank = logits.ndim
     if not -rank <= axis < rank:
         raise IndexError(
-            f"categorical: index {axis} is out of bounds for axis 0 with size {rank}: the logits "
-            f"have shape {logits.shape}."
+            f"index {axis} is out of bounds for axis 0 with size {rank}: the axis of categorical, "
+            f"whose logits have shape {logits.shape}."
         )
     axis %= rank
     dtype = float_dtype("gumbel", logits.dtype)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from minijax.namespace import named
+from minijax.namespace import named, names_so_far
 from minijax.tracebacks import ended_at_user
 
 __all__ = ["late_names", "when_found"]
@@ -34,13 +34,14 @@ def late_names(
     A name is looked up once. One that is not there is an AttributeError, which says what became of a
     name that upstream has given up.
     """
-    names = sys.modules[module].__dict__
+    names = names_so_far(sys.modules[module])
     place_of = {name: place for place, listed in (places or {}).items() for name in listed.split()}
     submodules = frozenset(submodules)
 
     def find(name: str) -> Any:
         if name in submodules:
-            return importlib.import_module(f"{module}.{name}")
+            names[name] = found = importlib.import_module(f"{module}.{name}")
+            return found
         if name not in place_of:
             return importlib.import_module("minijax.deprecated").moved(module, name)
         found = getattr(importlib.import_module(place_of[name]), name)

@@ -11,17 +11,42 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
-__all__ = ["hiding", "is_present", "named", "own_names", "shown", "user_stacklevel", "written_in"]
+__all__ = [
+    "LateModule", "hiding", "is_present", "named", "names_so_far", "own_names", "shown",
+    "user_stacklevel", "written_in",
+]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable)
+
+# The names that a module has now. `vars` of a module that imports names late imports all of them.
+names_so_far: Callable[[ModuleType], dict[str, Any]] = ModuleType.__dict__["__dict__"].__get__
+
+
+class LateModule(ModuleType):
+    """A module with names that are imported when they are asked for; `vars` of it has them all.
+
+    Reading other attributes takes no longer than those of a module.
+    """
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        names = names_so_far(self)
+        for name in names["__all__"]:
+            getattr(self, name)
+        return names
+
+    def __dir__(self) -> list[str]:
+        return names_so_far(self)["__dir__"]()  # that of ModuleType reads `__dict__`
 
 
 def shown(module: str) -> Callable[[], list[str]]:
     """Return the `__dir__` of a module: the names in its `__all__`, and those like `__doc__`."""
-    names = sys.modules[module].__dict__
+    names = names_so_far(sys.modules[module])
+    if "__getattr__" in names and type(sys.modules[module]) is ModuleType:
+        sys.modules[module].__class__ = LateModule
     return lambda: sorted({*names["__all__"], *(n for n in names if n.startswith("__"))})
 
 
@@ -65,7 +90,7 @@ def pickled_by_name(self: Any, protocol: int) -> Any:
 
 def own_names(module: str) -> None:
     """Give the functions in the `__all__` of a module that are named otherwise the names there."""
-    names = sys.modules[module].__dict__
+    names = names_so_far(sys.modules[module])
     for name in names["__all__"]:
         found = names.get(name)
         if isinstance(found, FunctionType) and found.__name__ != name:

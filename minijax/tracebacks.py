@@ -17,7 +17,7 @@ from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
 from minijax.config import local
-from minijax.namespace import shown, written_in
+from minijax.namespace import names_so_far, shown, written_in
 
 __all__ = [
     "UnfilteredStackTrace", "as_defined", "boundary", "ended_at_user", "hide_frames", "is_internal",
@@ -167,7 +167,7 @@ def ended_at_user(value: Any, module: str) -> Any:
         return value
     made = _boundaries.get(value)
     if made is None:
-        names, name = sys.modules[module].__dict__, value.__qualname__
+        names, name = names_so_far(sys.modules[module]), value.__qualname__
         if names.get(name, value) is not value or not (name in names or name in names["__all__"]):
             return value
         made = names[name] = _boundaries[value] = boundary(value)
@@ -186,7 +186,7 @@ def public(module: str) -> Callable[[], list[str]]:
     Returns the `__dir__` of the module, as `shown` does. Within the package the functions are called
     as they were defined, without a further frame.
     """
-    names = sys.modules[module].__dict__
+    names = names_so_far(sys.modules[module])
     for name in names["__all__"]:
         if name in names:
             names[name] = ended_at_user(names[name], module)

@@ -188,11 +188,12 @@ def test_public_objects_are_pickled_by_name(name):
 _LATE = """
 import pickle, sys
 import minijax, minijax.numpy as jnp
+from minijax.namespace import names_so_far
 late = [name for name in sys.modules if name.startswith("minijax.") and name.split(".")[-1] in
         ("convolution", "jacobians", "pmap", "sets", "signal", "shard_map", "special", "statistics")]
 assert not late, late
 for module in (minijax, jnp, minijax.lax):
-    absent = [name for name in module.__all__ if name not in vars(module)]
+    absent = [name for name in module.__all__ if name not in names_so_far(module)]
     assert absent
     for name in absent:
         found = getattr(module, name)
@@ -207,3 +208,25 @@ assert unique is jnp.unique
 
 def test_names_that_are_imported_late():
     subprocess.run([sys.executable, "-c", _LATE], check=True)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_vars_of_a_module_have_its_names(name):
+    module = importlib.import_module("mini" + name)
+    shown = vars(module)
+    names = set(module.__all__)
+    if name in ("jax.experimental.pjit", "jax.experimental.shard_map"):
+        names.discard(name.rpartition(".")[2])  # asking for it warns
+    assert names <= set(shown)
+    assert all(shown[name] is getattr(module, name) for name in names)
+    assert vars(module) is module.__dict__
+
+
+def test_dir_imports_nothing():
+    program = """
+import minijax.numpy as jnp
+from minijax.namespace import names_so_far
+assert "average" in dir(jnp) and "average" not in names_so_far(jnp)
+assert vars(jnp)["average"] is jnp.average and vars(jnp)["linalg"] is jnp.linalg
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

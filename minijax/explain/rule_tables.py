@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from minijax.core.primitive import ByPlatform, NoRule, Primitive, RuleColumn, all_primitives
 from minijax.explain.tables import Report, Table
+from minijax.namespace import names_so_far
 from minijax.tracebacks import as_defined
 
 __all__ = ["Place", "RulesReport", "RuleRow", "place_of_rule", "primitive", "rules", "where"]
@@ -278,7 +279,7 @@ def _statement(wanted: Callable[[Any], bool]) -> Place | None:
     for module_name, module in list(sys.modules.items()):
         if module_name.split(".")[0] != "minijax" or getattr(module, "__file__", None) is None:
             continue
-        for name, value in list(vars(module).items()):
+        for name, value in list(names_so_far(module).items()):
             if wanted(value):
                 for defined, first, last in _statements(module.__file__)[0]:
                     if defined == name:

@@ -22,13 +22,24 @@ import minijax
 from minijax.deprecated import why_removed
 from minijax.jax import children, logs, modules, names
 from minijax.late_names import when_found
+from minijax.namespace import LateModule, names_so_far
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
 API_VERSION = names.API_VERSION
 
 
-class Face(types.ModuleType):
+class Shown(types.ModuleType):
+    """A module that shows what is elsewhere, found when asked for; `vars` of it has all of it."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        names = names_so_far(self)
+        names.update((name, getattr(self, name)) for name in dir(self) if name not in names)
+        return names
+
+
+class Face(Shown):
     """`jax`: the names of `minijax`, less the modules that upstream has not."""
 
     def __getattr__(self, name: str) -> Any:
@@ -42,14 +53,15 @@ class Face(types.ModuleType):
         raise AttributeError(why_removed("minijax", name) or missing(f"jax.{name}"))
 
     def __dir__(self) -> list[str]:
-        shown = {name for name in dir(minijax) if not is_private_module(vars(minijax).get(name))}
-        return sorted({*shown, *self.__dict__})
+        known = names_so_far(minijax)
+        shown = {name for name in dir(minijax) if not is_private_module(known.get(name))}
+        return sorted({*shown, *names_so_far(self)})
 
     def __repr__(self) -> str:
         return f"<module 'jax': minijax from {minijax.__file__!r}>"
 
 
-class Borrowed(types.ModuleType):
+class Borrowed(Shown):
     """A module of upstream's that minijax has only some names of.
 
     A name is looked for in `names.ALIASES`, among the modules within, and in the modules of
@@ -73,16 +85,22 @@ class Borrowed(types.ModuleType):
     @property
     def modules(self) -> tuple[types.ModuleType, ...]:
         """The modules of minijax that answer for it, in order."""
-        found = self.__dict__.get("_modules")
+        known = names_so_far(self)
+        found = known.get("_modules")
         if found is None:
             named = self.__name__ in modules.MODULES
-            found = self.__dict__["_modules"] = modules.modules_of(self.__name__) if named else ()
+            found = known["_modules"] = modules.modules_of(self.__name__) if named else ()
         return found
 
     def __dir__(self) -> list[str]:
-        given = {name for module in self.modules for name in getattr(module, "__all__", ())}
+        given = {
+            name
+            for module in self.modules
+            for name in getattr(module, "__all__", ())
+            if modules.gives(module, name)
+        }
         return sorted(
-            {*names.ALIASES.get(self.__name__, {}), *given, *self.__dict__} - {"_modules"}
+            {*names.ALIASES.get(self.__name__, {}), *given, *names_so_far(self)} - {"_modules"}
         )
 
 
@@ -178,7 +196,7 @@ class Loader:
         spec = module.__spec__
         if spec.loader_state is not None:
             module.__spec__ = spec.loader_state
-        if type(module) is types.ModuleType:
+        if type(module) in (types.ModuleType, LateModule):
             claim(spec.name, module)
         if module.__name__ == "jax":
             claim("jax.sharding", minijax.sharding)  # which some names of `jax` are of
@@ -206,8 +224,9 @@ def claim(fullname: str, module: types.ModuleType) -> None:
                 with contextlib.suppress(AttributeError, TypeError):  # of a class written in C
                     value.__module__ = fullname
 
+    known = names_so_far(module)
     for name in getattr(module, "__all__", ()):
-        tell(name, vars(module).get(name))
+        tell(name, known.get(name))
     when_found[module.__spec__.name] = tell
 
 
@@ -224,13 +243,18 @@ class Unloaded(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__" or not name.startswith("__"):
             self._run()
-            if type(self) is types.ModuleType:
+            if type(self) is not Unloaded:
                 return getattr(self, name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         self._run()
-        return dir(self) if type(self) is types.ModuleType else sorted(self.__dict__)
+        return dir(self) if type(self) is not Unloaded else sorted(names_so_far(self))
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        self._run()
+        return self.__dict__ if type(self) is not Unloaded else names_so_far(self)
 
     def _run(self) -> None:
         """Run the module, unless this thread is running it."""
@@ -241,7 +265,8 @@ class Unloaded(types.ModuleType):
                     self.__spec__.loader.exec_module(self)
                 finally:
                     del self._runs
-                self.__class__ = types.ModuleType
+                late = "__getattr__" in names_so_far(self)
+                self.__class__ = LateModule if late else types.ModuleType
                 claim(self.__name__.removeprefix("mini"), self)
 
 

@@ -16,6 +16,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from minijax import version
+from minijax.namespace import names_so_far
 from minijax.runtime.versions import xla_client
 
 __all__ = ["served"]
@@ -97,7 +98,9 @@ def served(package: str, functions: dict[str, Callable]) -> Iterator[None]:
             return True
         if name in before:
             return False
-        return any(id(value) in ours for value in list(vars(sys.modules[name]).values()))
+        module = sys.modules[name]
+        held = names_so_far(module) if isinstance(module, types.ModuleType) else vars(module)
+        return any(id(value) in ours for value in list(held.values()))
 
     sys.modules.update(tree)
     sys.meta_path.insert(0, _Refusing)

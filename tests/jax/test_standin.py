@@ -481,6 +481,41 @@ def test_submodules_run_when_used():
     )
 
 
+VARS = """
+import importlib, json, types
+import jax
+found = {}
+for name in ("jax", "jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax", "jax.lax.linalg",
+             "jax.nn", "jax.random", "jax.ops", "jax.scipy.special", "jax.core", "jax.interpreters.ad",
+             "jax.extend.core.primitives", "jax.stages", "jax.tree_util", "jax.image", "jax.ref"):
+    module = importlib.import_module(name)
+    found[name] = [n for n in vars(module) if n[0] != "_"]
+    asked = theirs.get(name, found[name])
+    assert not [n for n in asked if hasattr(module, n) and n not in found[name]], name
+    assert vars(module) is module.__dict__ and not set(dir(module)) - set(vars(module)), name
+print(json.dumps(found))
+"""
+
+
+def test_vars_of_modules_have_the_names_of_upstream():
+    theirs = json.loads(run("-c", f"theirs = {{}}\n{VARS}"))
+    ours = json.loads(installed(f"theirs = {theirs}\n{VARS}"))
+    assert {"median", "linalg", "sin"} < set(ours["jax.numpy"]) & set(theirs["jax.numpy"])
+    assert "norm" in ours["jax.numpy.linalg"] and "jacfwd" in ours["jax"]
+
+
+def test_vars_of_a_module_run_it():
+    out = installed(
+        "import jax, sys\n"
+        "private = sys.modules['jax.random']\n"
+        "assert type(private).__name__ == 'Unloaded'\n"
+        "print('normal' in vars(private), vars(private) is vars(jax.random))\n"
+        "import jax._src.core as core\n"
+        "print('ShapedArray' in vars(core), set(dir(core)) <= set(vars(core)))\n"
+    )
+    assert out.split() == ["True"] * 4
+
+
 HOMES = """
 import importlib, json, sys
 import jax, jax.numpy, jax.lax, jax.nn, jax.random, jax.sharding, jax.tree_util, jax.scipy.special

@@ -257,10 +257,11 @@ class _FlatCallback:
 def _runner(name: str, callback: Callable, avals: Sequence[ShapedArray]) -> Callable:
     def run(*arrays):
         try:
-            return _results(callback(*arrays), avals)
+            found = callback(*arrays)
         except Exception:
             _log.exception("jax.%s failed", name)
             raise
+        return _results(found, avals)
 
     return run
 

@@ -361,7 +361,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     if isinstance(data, int) and not isinstance(data, bool):
         if not 0 <= data < 2**32:
             raise OverflowError(
-                f"fold_in: Python integer {data} out of bounds for uint32: take it modulo 2**32."
+                f"Python integer {data} out of bounds for uint32: give fold_in data modulo 2**32."
             )
         if data >= 2**31 or type(data) is not int:
             data = np.uint32(data)

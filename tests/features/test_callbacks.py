@@ -196,13 +196,24 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors(name, caplog):
+    logged = []
+
     def run(m):
         out = ERRORS[name](m)
         return m.block_until_ready(out)
 
+    def told():
+        logged.append([r.getMessage() for r in caplog.records if "failed" in r.getMessage()])
+        caplog.clear()
+
     _, theirs = outcome(run, jax)
+    told()
     _, ours = outcome(run, minijax)
+    told()
+    assert (
+        logged[0] == logged[1]
+    )  # that a function raised, and not that its results are of other types
     assert theirs is not None
     seen = f"upstream raises {theirs!r}, minijax {ours!r}"
     assert type(theirs).__name__ in [c.__name__ for c in type(ours).__mro__], seen

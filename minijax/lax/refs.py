@@ -248,7 +248,7 @@ class _NewRef(Primitive):
         trace = local.context.trace
         if type(trace) is JaxprTrace:
             return trace.process(self, (value,), params)
-        value = _copied(value) if isinstance(value, Array) else as_value(value)
+        value = _copied(value if isinstance(value, Array) else as_value(value))
         return Ref(_laid_out(value))
 
 

@@ -490,3 +490,115 @@ def test_no_gradient_of_all_layers_beside_the_reference():
 
     compiled = minijax.jit(run).lower(weights, np.zeros((3, 8, 64), "f")).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < weights.nbytes / 2
+
+
+def _added(m):
+    return m.jit(lambda ref: ref.__setitem__(Ellipsis, ref[...] + 1))
+
+
+def _twice(f, *refs):
+    for _ in range(2):
+        for ref in refs:
+            f(ref)
+
+
+def _stored(m, x, ref):
+    m.jit(lambda x, ref: ref.__setitem__(Ellipsis, x))(x, ref)
+
+
+def _through_a_call(m, x, ref):
+    inner = m.jit(lambda x: x)
+    m.jit(lambda x, ref: ref.__setitem__(Ellipsis, inner(x)))(x, ref)
+
+
+def _through_a_barrier(m, x, ref):
+    m.jit(lambda x, ref: ref.__setitem__(Ellipsis, m.lax.optimization_barrier(x)))(x, ref)
+
+
+def _a_constant(m, x, ref):
+    m.jit(lambda ref: ref.__setitem__(Ellipsis, x))(ref)
+
+
+def _by_cond(m, x, ref):
+    m.lax.cond(True, lambda: ref.__setitem__(Ellipsis, x), lambda: None)
+
+
+def _by_scan(m, x, ref):
+    m.lax.scan(lambda _, y: (ref.__setitem__(Ellipsis, x), None), None, np.arange(2.0))
+
+
+def _without_jit(m, x, ref):
+    with m.disable_jit():
+        _stored(m, x, ref)
+
+
+STORED = [
+    _stored, _through_a_call, _through_a_barrier, _a_constant, _by_cond, _by_scan, _without_jit,
+    lambda m, x, ref: ref.__setitem__(Ellipsis, x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(STORED)))
+def test_arrays_that_were_stored_do_not_change(number):
+    """References change in place, and never an array that the user has."""
+    for m in (minijax, jax):
+        x, ref = m.numpy.arange(4.0), m.new_ref(m.numpy.zeros(4))
+        STORED[number](m, x, ref)
+        _twice(_added(m), ref)
+        np.testing.assert_array_equal(x, np.arange(4.0))
+        np.testing.assert_array_equal(ref[...], np.arange(4.0) + 2)
+
+
+RETURNED_WITH = {
+    "the new value": lambda ref: (ref.__setitem__(Ellipsis, y := ref[...] * 2), y)[1],
+    "twice": lambda ref: (ref.__setitem__(Ellipsis, y := ref[...] * 2), (y, y))[1],
+    "the old value": lambda ref: (y := ref[...], ref.__setitem__(Ellipsis, y * 2))[0],
+    "read": lambda ref: ref[...],
+}
+
+
+@pytest.mark.parametrize("what", RETURNED_WITH)
+def test_arrays_that_were_returned_do_not_change(what):
+    found = []
+    for m in (minijax, jax):
+        ref = m.new_ref(np.arange(4, dtype=np.float32))
+        given = m.jit(RETURNED_WITH[what])(ref)
+        before = m.tree.map(np.array, given)
+        _twice(_added(m), ref)
+        found.append((m.tree.leaves(given), m.tree.leaves(before), np.asarray(ref[...])))
+    (ours, before, last), (theirs, _, their_last) = found
+    np.testing.assert_array_equal(ours, before)
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(last, their_last)
+
+
+def test_two_references_may_exchange_their_values():
+    @minijax.jit
+    def exchange(one, other):
+        kept = one[...]
+        one[...] = other[...]
+        other[...] = kept
+
+    one, other = minijax.new_ref(np.zeros(4)), minijax.new_ref(np.ones(4))
+    exchange(one, other)
+    _twice(_added(minijax), one, other)
+    assert float(one[0]) == 3 and float(other[0]) == 2
+
+
+@pytest.mark.parametrize("made", ["arange", "numpy", "number", "frozen"])
+def test_compiled_functions_write_in_place(made):
+    given = np.ones(4096, np.float32)
+    start = {
+        "arange": lambda m: m.numpy.arange(3.0), "numpy": lambda m: given, "number": lambda m: 0.0,
+        "frozen": lambda m: m.freeze(m.new_ref(m.numpy.ones(5))),
+    }[made]  # fmt: skip
+    for m in (minijax, jax):
+        first = start(m)
+        kept, ref = np.array(first), m.new_ref(first)
+        address = ref.unsafe_buffer_pointer()
+        _twice(_added(m), ref)
+        closed = m.jit(lambda ref=ref: ref.__setitem__(Ellipsis, ref[...] * 2))
+        closed()
+        assert ref.unsafe_buffer_pointer() == address
+        np.testing.assert_array_equal(first, kept)
+        np.testing.assert_array_equal(ref[...], (kept + 2) * 2)

@@ -4,14 +4,16 @@ that goes through the program, and comes out as one more result.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.arguments.functions import path_of, place_of
+from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import opaque_types
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from minijax.core.primitive import CallPrimitive, Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, eval_trace
@@ -27,6 +29,7 @@ from minijax.features.references.cells import (
 )
 from minijax.features.references.effects import AccumEffect, WriteEffect
 from minijax.features.slots import slots
+from minijax.transforms.jit import jit_p
 
 __all__ = [
     "RefTrace", "apart", "check_different", "check_settled", "discharged", "keep", "makers",
@@ -90,7 +93,15 @@ def keep(
         written = [
             any(marks) for marks in zip(*[one.derived()["written"] for one in made], strict=True)
         ]
-    rest = iter(outs[count:])
+    last_values = outs[count:]
+    if len(last_values) == len(cells):  # a reference has its value alone
+        owned = zip(*[_owned(one, len(cells)) for one in made], strict=True) if made else ()
+        owned = list(map(all, owned)) or [False] * len(cells)
+        last_values = [
+            x if own or type(x) is not ArrayImpl else copy.copy(x)
+            for x, own in zip(last_values, owned, strict=True)
+        ]
+    rest = iter(last_values)
     for cell, last, changed in zip(cells, states, written, strict=True):
         cell.keep(last, rest, changed)
     return outs[:count]
@@ -215,8 +226,32 @@ def _call_on_values(p: CallPrimitive, args: Sequence[Any], params: dict) -> Sequ
     made = without_refs(closed, which, [cell.aval for cell in cells])
     count = len(closed.out_avals)
     places = [*range(count), *[None] * (len(made.out_avals) - count)]
-    outs = p.bind(*plain, *values(cells), **p.derived(params, made, places, None))
+    inner = p.derived(params, made, places, None)
+    context = local.context
+    again = context.settings.debug_nans or context.settings.debug_infs  # it may be run once more
+    only_refs = all(type(x) is Ref for x in args if is_cell(x))
+    if p is jit_p and context.trace is eval_trace and only_refs and not again:
+        given = params["donated_invars"] or [False] * len(which)
+        kept = [flag for flag, n in zip(given, which, strict=True) if n is None]
+        inner["donated_invars"] = (*kept, *_owned(made, len(cells)))
+    outs = p.bind(*plain, *values(cells), **inner)
     return keep(cells, outs, count, made)
+
+
+def _owned(made: ClosedJaxpr, count: int) -> list[bool]:
+    """Return which of the last values of references have memory of their own: so they may be written
+    in place the next time.
+
+    They are results of a program that are no arguments, and no other results.
+    """
+    jaxpr, written = made.jaxpr, made.derived()["written"]
+    if len(written) != count:
+        return [False] * count
+    others = {*jaxpr.invars, *jaxpr.constvars}
+    return [
+        changed and type(var) is Var and var not in others and jaxpr.outvars.count(var) == 1
+        for var, changed in zip(jaxpr.outvars[len(jaxpr.outvars) - count :], written, strict=True)
+    ]
 
 
 def _check_writes(p: Primitive, args: Sequence[Any], params: dict) -> None:

@@ -30,7 +30,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Var(id={id(self)}):{self.aval.str_short(True)}"
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
 
 
 class DropVar(Var):

@@ -309,3 +309,12 @@ def test_shards_print_their_data():
         return repr(x.addressable_shards), str(x.addressable_shards[0])
 
     assert shown(minijax) == shown(jax)
+
+
+def test_variables_are_printed_with_their_types():
+    found = []
+    for m in (minijax, jax):
+        jaxpr = m.make_jaxpr(lambda x, y: x.astype("bfloat16") * y)(np.ones((2, 3), "f"), 1.0).jaxpr
+        variables = [*jaxpr.invars, *jaxpr.outvars, *jaxpr.eqns[0].outvars]
+        found.append([re.sub(r"id=\d+", "id", repr(v)) for v in variables])
+    assert found[0] == found[1] and found[0][0] == "Var(id):float32[2,3]"

@@ -8,6 +8,7 @@ else it defines or imports stays importable.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 __all__ = [
-    "LateModule", "hiding", "is_present", "named", "names_so_far", "own_names", "shown",
-    "user_stacklevel", "written_in",
+    "LateModule", "hiding", "is_present", "named", "names_so_far", "own_names", "pickled_by_import",
+    "shown", "user_stacklevel", "written_in",
 ]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable)
@@ -40,6 +41,14 @@ class LateModule(ModuleType):
 
     def __dir__(self) -> list[str]:
         return names_so_far(self)["__dir__"]()  # that of ModuleType reads `__dict__`
+
+    def __reduce__(self) -> tuple:
+        return pickled_by_import(self)
+
+
+def pickled_by_import(module: ModuleType) -> tuple:
+    """Return the `__reduce__` of a module, which cloudpickle makes for those of no class of their own."""
+    return importlib.import_module, (module.__name__,)
 
 
 def shown(module: str) -> Callable[[], list[str]]:

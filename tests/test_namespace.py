@@ -230,3 +230,29 @@ assert "average" in dir(jnp) and "average" not in names_so_far(jnp)
 assert vars(jnp)["average"] is jnp.average and vars(jnp)["linalg"] is jnp.linalg
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_are_pickled_by_name(name):
+    """By cloudpickle, which takes modules, and functions with a module among their globals."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    module = importlib.import_module("mini" + name)
+    assert cloudpickle.loads(cloudpickle.dumps(module)) is module
+    assert cloudpickle.loads(cloudpickle.dumps(lambda: module))() is module
+
+
+def test_modules_of_the_standin_are_pickled_by_name():
+    pytest.importorskip("cloudpickle")
+    program = """
+import minijax.jax
+minijax.jax.install()
+import sys
+import cloudpickle, jax, jax.numpy as jnp, jax.scipy.stats, jax._src.core
+modules = [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "jax"]
+assert len(modules) > 40
+for module in modules:
+    assert cloudpickle.loads(cloudpickle.dumps(module)) is module, module
+f = lambda x: jax.jit(lambda y: jnp.sin(y) + jax.scipy.stats.norm.pdf(y))(x)
+assert cloudpickle.loads(cloudpickle.dumps(f))(1.0) == f(1.0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

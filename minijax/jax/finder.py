@@ -22,7 +22,7 @@ import minijax
 from minijax.deprecated import why_removed
 from minijax.jax import children, logs, modules, names
 from minijax.late_names import when_found
-from minijax.namespace import LateModule, names_so_far
+from minijax.namespace import LateModule, names_so_far, pickled_by_import
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
@@ -37,6 +37,9 @@ class Shown(types.ModuleType):
         names = names_so_far(self)
         names.update((name, getattr(self, name)) for name in dir(self) if name not in names)
         return names
+
+    def __reduce__(self) -> tuple:
+        return pickled_by_import(self)
 
 
 class Face(Shown):
@@ -250,6 +253,9 @@ class Unloaded(types.ModuleType):
     def __dir__(self) -> list[str]:
         self._run()
         return dir(self) if type(self) is not Unloaded else sorted(names_so_far(self))
+
+    def __reduce__(self) -> tuple:
+        return pickled_by_import(self)
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]

@@ -304,6 +304,23 @@ def test_logged_residuals(name, transform, caplog):
     assert bool(ours) is (transform != "jvp")
 
 
+@pytest.mark.parametrize("regex", [None, ".*/", "^/", "no such part", "test_|_options"])
+def test_source_files(regex):
+    """Which parts of the names of files are left out in the text of a module."""
+    named = []
+    for m in (jax, minijax):
+        m.config.update("jax_hlo_source_file_canonicalization_regex", regex)
+        m.config.update("jax_include_full_tracebacks_in_locations", False)
+        try:
+            lowered = m.jit(lambda x: m.numpy.sin(x) * len(str(regex))).lower(1.0)
+            text = lowered.as_text(debug_info=True)
+        finally:
+            m.config.update("jax_hlo_source_file_canonicalization_regex", None)
+            m.config.update("jax_include_full_tracebacks_in_locations", True)
+        named.append(set(re.findall(r'"([^"]*\.py)"', text)))
+    assert named[0] == named[1] != set()
+
+
 COMPILER_OPTIONS = [
     {}, {"exec_time_optimization_effort": 0.5}, {"exec_time_optimization_effort": "a"},
     {"memory_fitting_effort": 0.25}, {"memory_fitting_level": 29}, {"optimization_level": 9},

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.accepted_options import hints
 from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
@@ -32,7 +33,10 @@ class LocatedBuilder:
         if self.source is None:
             return super().place(name)
         code, (line, column) = self.source[0], Source(*self.source).position
-        return f" loc({label(name)}({label(code.co_filename)}:{line or 1}:{column or 0}))"
+        file, left_out = code.co_filename, hints["jax_hlo_source_file_canonicalization_regex"]
+        if left_out:
+            file = re.sub(left_out, "", file)
+        return f" loc({label(name)}({label(file)}:{line or 1}:{column or 0}))"
 
 
 @functools.cache

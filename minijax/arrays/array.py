@@ -261,9 +261,7 @@ def small_array(x: np.ndarray) -> ArrayImpl:
         return _host_array(x)
     key = (x.dtype, x.shape, x.tobytes(), local.context.numbers_key)
     found = _scalars.get(key)
-    if found is None or found._buffer.is_deleted():
-        found = keep(key, as_array(x))
-    return found
+    return keep(key, as_array(x)) if found is None or found._buffer.is_deleted() else found
 
 
 # By the type of an array of the host: its signature, the functions that make a buffer of it, for one
@@ -332,8 +330,7 @@ def as_operand(x: Any) -> ArrayImpl:
         _scalar_types.add(kind)
         return scalar_array(x)
     if isinstance(x, (np.ndarray, np.generic)):
-        aval = get_aval(x)
-        return array_from_numpy(np.asarray(x), aval)
+        return array_from_numpy(np.asarray(x), get_aval(x))
     for base in (bool, int, float, complex):
         if isinstance(x, base):
             return scalar_array(base(x))
@@ -366,7 +363,7 @@ def as_value(x: Any) -> Any:
         if trace is not None:
             get_aval(x)
             return trace.literal(x)
-    return as_array(x)
+    return hooks.shared_constant(x) if getattr(x, "nbytes", 0) > lending.MOST else as_array(x)
 
 
 def array_of(number: Any, x64: bool) -> Any:

@@ -54,6 +54,9 @@ class Hooks(Slots):
         """Run a primitive at once on concrete operands; the `process` of the outermost trace."""
         raise NotImplementedError("Nothing runs primitives: import minijax.arrays.dispatch.")
 
+    def shared_constant(self, x: Any) -> Any:
+        """Return a large array of the host as an array; where a program is recorded, one for it."""
+
     def array_of(self, number: Any, x64: bool) -> Any:
         """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
         raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")

@@ -8,6 +8,7 @@ from minijax.features import (
     array_members,
     codegen_calls,
     compile_time,
+    constants,
     diagnostics,
     donation,
     effects,

@@ -118,7 +118,7 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
             x = hooks.converted(np.asarray(x), dtype)[()]
         return weakened(as_value(x)) if weak else as_typed(x)
     else:
-        x = as_array(x)
+        x = as_value(x) if getattr(x, "ndim", 0) else as_array(x)
         if x.aval.dtype == dtype:
             return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)

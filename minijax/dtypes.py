@@ -274,7 +274,8 @@ def unsupported(x: np.ndarray | np.generic) -> str:
     """The message of an error on a value of NumPy's that is no value of an array."""
     if isinstance(x, np.generic):
         return (
-            f"Argument '{x}' of type {type(x)} is not a valid JAX type. Pass a number or a boolean."
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. Its dtype is {x.dtype}: "
+            "convert to a boolean or numeric dtype."
         )
     return (
         f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types are supported by "

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.staging import JaxprTrace, recording_trace
 from minijax.core.trace import Trace
@@ -20,10 +21,10 @@ from minijax.runtime import buffers
 
 __all__ = ["shared_constant"]
 
-# By the trace that records, and the identity of an array of the host: it, and what was made of it.
-_made: weakref.WeakKeyDictionary[Trace, dict[int, tuple[np.ndarray, ArrayImpl]]] = (
-    weakref.WeakKeyDictionary()
-)
+# By the trace that records, and the identity and type of an array of the host: it, and what was made of
+# it.
+_Made = dict[tuple[int, ShapedArray], tuple[np.ndarray, ArrayImpl]]
+_made: weakref.WeakKeyDictionary[Trace, _Made] = weakref.WeakKeyDictionary()
 
 
 def shared_constant(x: Any) -> Array:
@@ -37,9 +38,10 @@ def shared_constant(x: Any) -> Array:
             outermost = trace
         trace = trace.parent
     made = _made.setdefault(outermost, {})
-    known = made.get(id(x))
+    key = id(x), get_aval(x)  # which depends on the mode
+    known = made.get(key)
     if known is None or not _holds(known[1], x):
-        known = made[id(x)] = (x, as_array(x))
+        known = made[key] = (x, as_array(x))
     return known[1]
 
 

@@ -88,6 +88,23 @@ def test_writes_between_uses():
     assert len(constants._made) == 0  # programs alone keep what was made
 
 
+@pytest.mark.parametrize("wide_first", [False, True])
+def test_the_mode_between_uses(wide_first):
+    """Each use has the dtype of its mode; upstream gives that of the first use to both."""
+
+    def fun(x):
+        found = []
+        for wide in (wide_first, not wide_first):
+            with minijax.enable_x64(wide):
+                found.append(minijax.numpy.asarray(WIDE))
+        return found
+
+    first, second = minijax.jit(fun)(1.0)
+    assert [first.dtype, second.dtype] == [np.float64, np.float32][:: 1 if wide_first else -1]
+    np.testing.assert_array_equal(first, WIDE.astype(first.dtype))
+    np.testing.assert_array_equal(second, WIDE.astype(second.dtype))
+
+
 def test_nothing_is_shared_outside_of_programs():
     x, y = minijax.numpy.asarray(C), minijax.numpy.asarray(C)
     x.delete()

@@ -297,3 +297,48 @@ def test_numbers_are_donated_several_times(x):
         array = module.numpy.asarray(x) + 0
         with pytest.raises(Exception, match="INVALID_ARGUMENT: Attempt to"):
             both(array, array)
+
+
+def _aligned(count):
+    """A writable array at the alignment that jaxlib asks of memory that it shares."""
+    memory = np.zeros(count + 64, np.float32)
+    start = -memory.ctypes.data % 64 // memory.itemsize
+    return memory[start : start + count]
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    ("options", "shows"),
+    [
+        ({}, False),
+        ({"may_alias": False}, False),
+        ({"may_alias": True}, True),
+        ({"donate": True}, True),
+    ],
+    ids=str,
+)
+def test_device_put_shares_memory_if_asked(options, shows, named):
+    """Upstream shares it always, so that a loader that fills one buffer changes earlier batches."""
+    x = _aligned(100_000)
+    y = jax.device_put(x, jax.devices()[0] if named else None, **options)
+    x[0] = 7
+    assert float(y[0]) == (7 if shows else 0)
+    doubled = jax.jit(lambda a: a + 1, donate_argnums=0)(y)
+    assert (float(doubled[0]), float(x[0])) == ((8, 7) if shows else (1, 7))
+
+
+def test_device_put_of_what_nobody_writes_to():
+    first = jax.numpy.arange(100_000.0)
+    read = jax.device_get(first)
+    second = jax.device_put(read)
+    assert second.unsafe_buffer_pointer() == first.unsafe_buffer_pointer()
+    third = jax.jit(lambda a: a * 2, donate_argnums=0)(second)
+    first.delete()
+    assert (read[3], float(third[3])) == (3, 6)
+    copied = jax.device_put(read, may_alias=False)
+    assert copied.unsafe_buffer_pointer() != read.ctypes.data
+    view = np.zeros(100_000, np.float32)[:]
+    view.flags.writeable = False  # but not its base
+    y = jax.device_put(view)
+    view.base[0] = 1
+    assert float(y[0]) == 0

@@ -145,15 +145,20 @@ def _(args, dims, **params):
     return device_put_p.bind(*args, **params), list(dims)
 
 
-def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -> ArrayImpl:
+def put_array(
+    x: Any, where: Any, *, copy: bool = False, donate: bool = False, alias: bool = False
+) -> ArrayImpl:
     """A concrete array on a device, sharding or `Format`; committed to it if one is given.
+
+    An array of the host is copied, unless it is to be an `alias` or donated, or nobody can write to it.
 
     A `Format` without a layout is that which the device prefers; a sharding alone leaves an array that
     is moved as a whole in its layout.
     """
     if where is None:
         if isinstance(x, (np.ndarray, np.generic)):
-            return array_from_numpy(np.asarray(x), explicit=True)
+            shared = alias or donate or (not copy and _is_constant(x))
+            return array_from_numpy(np.asarray(x), explicit=True, copy=not shared)
         if isinstance(x, (int, float, complex)) and local.context.numbers_key != local.context.key:
             aval = get_aval(x)  # transfers are guarded, and the user asks for this one
             return array_from_numpy(dtypes.number_as(x, aval.dtype), aval, explicit=True)
@@ -184,8 +189,19 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         if donate and not (alike and _share_memory(x.sharding, target, x.shape)):
             x.delete()
         return there
-    there = array_from_numpy(np.asarray(x, aval.dtype), aval, target, True, explicit=True)
+    shared = alias or donate or (not copy and _is_constant(x))
+    value = np.asarray(x, aval.dtype)
+    there = array_from_numpy(value, aval, target, True, explicit=True, copy=not shared)
     return there if place is target else moved(there, place)
+
+
+def _is_constant(x: Any) -> bool:
+    """Whether an array of the host lies in memory that nobody writes to, such as that of an array."""
+    while isinstance(x, np.ndarray) and not x.flags.writeable:
+        x = x.base
+    if isinstance(x, memoryview):
+        x = x.obj
+    return isinstance(x, (bytes, buffers.Buffer))
 
 
 def _in_same_layout(x: ArrayImpl, target: Any) -> Any:
@@ -328,7 +344,8 @@ def device_put(
       held on CPUs, which `device` has to name
     - `device`: device, sharding, or pytree of these that is a prefix of `x`; the result is
       committed to it. Without it values become uncommitted arrays on the default device
-    - `donate`: whether to free a source that is copied; `may_alias`: False to copy always
+    - `donate`: whether to free a source that is copied; `may_alias`: False to copy always, True to
+      share the memory of NumPy arrays, whose later changes may show then
 
     The result has the structure, shapes and dtypes of `x`. TypeError for leaves that are not
     arrays, ValueError for another `device`.
@@ -358,7 +375,8 @@ def device_put(
         if isinstance(where, NamedSharding):
             _check_placed(leaf, where)
     donations = spread("donate", donate)
-    copies = [alias is False for alias in spread("may_alias", may_alias)]
+    aliases = spread("may_alias", may_alias)
+    copies = [alias is False for alias in aliases]
     if traced:
         kinds = buffers.CopySemantics
         hows = [
@@ -375,8 +393,16 @@ def device_put(
         times = Counter(map(id, leaves))  # what is given twice is not freed after the first
         with asked_for():
             outs = [
-                put_array(leaf, target, copy=copy, donate=gift and times[id(leaf)] == 1)
-                for leaf, target, copy, gift in zip(leaves, targets, copies, donations, strict=True)
+                put_array(
+                    leaf,
+                    target,
+                    copy=alias is False,
+                    donate=gift and times[id(leaf)] == 1,
+                    alias=alias is True,
+                )
+                for leaf, target, alias, gift in zip(
+                    leaves, targets, aliases, donations, strict=True
+                )
             ]
     return tree.unflatten(outs)
 

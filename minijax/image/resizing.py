@@ -299,5 +299,6 @@ def resize(
     scales = [_scale(shape[axis], image.shape[axis], dtype) for axis in axes]
     zeros = [np.zeros((), dtype)] * len(axes)
     shrinks = not all(certain(lambda i=axis: shape[i] >= image.shape[i]) for axis in axes)
-    wider = antialias and shrinks
+    # Only PyTorch's kernel is another one with antialiasing where nothing shrinks.
+    wider = antialias and (shrinks or method is ResizeMethod.CUBIC_PYTORCH)
     return _resampled(image, shape, axes, scales, zeros, method, wider, precision)

@@ -52,6 +52,7 @@ ROWS = [
     moved("cubic", (5, 9), (-1,), (1.7,), (0.3,), antialias=False),
     moved("linear", (5, 9), (2,), (1.7,), (0.3,)),
     moved("linear", (5,), (1,), (1.7,), (0.3,)),
+    *[resized(shape, method, label="grows") for method in METHODS for shape in ((9, 12), (7, 9))],
 ]  # fmt: skip
 
 

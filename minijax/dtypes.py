@@ -330,17 +330,18 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
     if settings.enable_x64 or wanted not in _NARROWED:
         return wanted
     mode = settings.explicit_x64_dtypes
+    asked = where and f" requested{where}"
     if mode is ExplicitX64Mode.ALLOW:
         return wanted
     if mode is ExplicitX64Mode.ERROR:
         raise ValueError(
-            f"Explicitly requested dtype {wanted} requested{where} is not available. To enable more "
+            f"Explicitly requested dtype {wanted}{asked} is not available. To enable more "
             "dtypes, set jax_enable_x64, or jax_explicit_x64_dtypes to 'allow'; or ask for "
             f"{_NARROWED[wanted]}."
         )
     narrowed = _NARROWED[wanted]
     warnings.warn(
-        f"Explicitly requested dtype {wanted} requested{where} is not available, and will be "
+        f"Explicitly requested dtype {wanted}{asked} is not available, and will be "
         f"truncated to dtype {narrowed}, because 64-bit mode is off. Turn it on with the setting "
         f"jax_enable_x64 or the environment variable JAX_ENABLE_X64=1, or ask for {narrowed}.",
         UserWarning,

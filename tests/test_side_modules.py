@@ -188,6 +188,66 @@ def test_deprecated_name(path):
     assert callable(ours) == callable(theirs)
 
 
+def _entered(mesh):
+    with mesh:
+        return mesh.shape["x"]
+
+
+WARNED = {
+    "array by position": lambda m: m.numpy.array([1, 2], np.int32, False, "K", 2),
+    "array, copy by position": lambda m: m.numpy.array([1, 2], None, True),
+    "array by position in jit": lambda m: m.jit(lambda x: m.numpy.array(x, None, True))(1.0),
+    "mesh": lambda m: _entered(m.make_mesh((1,), ("x",))),
+    "dtype of an array": lambda m: np.dtype(m.numpy.ones(2)),
+    "jnp.dtype of an array": lambda m: m.numpy.dtype(m.numpy.ones(2)),
+    "issubdtype of an array": lambda m: m.numpy.issubdtype(m.numpy.ones(2), np.floating),
+    "issubdtype, a second array": lambda m: m.numpy.issubdtype(np.float32, m.numpy.ones(2)),
+    "can_cast of an array": lambda m: m.numpy.can_cast(m.numpy.ones(2), int),
+    "promote_types of an array": lambda m: m.numpy.promote_types(m.numpy.ones(2), int),
+    "isdtype of an array": lambda m: m.numpy.isdtype(m.numpy.ones(2), "integral"),
+    "type of an array": lambda m: m.ShapeDtypeStruct((2,), m.numpy.ones(2)).dtype,
+    "ndim": lambda m: m.numpy.ndim([1]),
+    "shape": lambda m: m.numpy.shape([1]),
+    "from complex": lambda m: m.numpy.astype(m.numpy.ones(2) * 1j, float),
+    "method, from complex": lambda m: (m.numpy.ones(2) * 1j).astype(int),
+    "one_hot": lambda m: m.nn.one_hot(m.numpy.ones(2), 3),
+    "wide": lambda m: m.numpy.zeros(2, "float64"),
+    "wide uniform": lambda m: m.random.uniform(m.random.key(0), (2,), "float64"),
+    "wide gamma": lambda m: m.random.gamma(m.random.key(0), 1.0, dtype="float64"),
+    "wide randint": lambda m: m.random.randint(m.random.key(0), (2,), 0, 5, dtype="int64"),
+    "wide bits": lambda m: m.random.bits(m.random.key(0), (2,), "uint64"),
+    "wide trace": lambda m: m.numpy.trace(m.numpy.eye(2), dtype="float64"),
+    "wide orthogonal": lambda m: m.random.orthogonal(m.random.key(0), 2, dtype="float64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_warning_begins_with_upstreams_sentence(name):
+    def found(m):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            value = WARNED[name](m)
+        return value, [(w.category, str(w.message), w.filename) for w in told]
+
+    (ours, said), (theirs, wanted) = found(minijax), found(jax)
+    assert_same(ours, theirs)
+    assert wanted
+    wanted = [one for at, one in enumerate(wanted) if one[1] not in [w[1] for w in wanted[:at]]]
+    assert len(said) == len(wanted)
+    for (category, text, place), (other, told, _) in zip(said, wanted, strict=True):
+        assert category is other and place == __file__
+        assert text.replace("minijax", "jax").startswith(told.split(". ")[0].removesuffix("."))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_array_takes_five_by_position_at_most():
+    for m in (minijax, jax):
+        with pytest.raises(TypeError, match="takes at most 5 positional arguments but 6 were"):
+            m.numpy.array([1], None, True, "K", 0, 3)
+        with pytest.raises(NotImplementedError, match="Only implemented for order='K'"):
+            m.numpy.array([1], None, True, "C")
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_pjit_takes_shardings_by_position():
     def found(m):

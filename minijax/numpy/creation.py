@@ -111,6 +111,22 @@ def staged(x: Any) -> Any:
 # -- from values ------------------------------------------------------------------------------
 
 
+def _by_position(args: tuple, *by_name: Any) -> tuple[Any, ...]:
+    """Return copy, order and ndmin of `array`, where the first of them were given by position."""
+    if len(args) > len(by_name):
+        raise TypeError(
+            f"array() takes at most 5 positional arguments but {2 + len(args)} were given: object, "
+            "dtype, copy, order and ndmin. Give the others by name."
+        )
+    warnings.warn(
+        "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "
+        "Use keyword arguments instead.",
+        DeprecationWarning,
+        stacklevel=user_stacklevel(),
+    )
+    return args + by_name[len(args) :]
+
+
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
@@ -137,7 +153,7 @@ def array(
            [3, 4]], dtype=int32)
     """
     if args:
-        raise TypeError("array() takes two positional arguments: give copy, order, ndmin by name.")
+        copy, order, ndmin = _by_position(args, copy, order, ndmin)
     if order not in (None, "K"):
         raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
     if copy and isinstance(object, np.ma.MaskedArray):  # a copy may leave the mask behind
@@ -386,8 +402,8 @@ def astype(
         return convert_element_type(x, dtype)
     if aval.dtype.kind == "c" and dtype.kind not in "cb":
         warnings.warn(
-            "Casting from complex to real dtypes discards the imaginary part, and will be an error "
-            "in future: take x.real.",
+            "Casting from complex to real dtypes will soon raise a ValueError. Take the real or the "
+            "imaginary part first, with jnp.real or jnp.imag.",
             DeprecationWarning,
             stacklevel=user_stacklevel(),
         )

@@ -684,6 +684,7 @@ def trace(
     """
     check_no_out("trace", out)
     a = to_array("trace", a)
+    dtype = dtype if dtype is None else dtypes.check_user_dtype_supported(dtype, "trace")
     if a.aval.ndim < 2:
         raise ValueError(
             f"axis {axis2 if a.aval.ndim else axis1} is out of bounds for array of dimension "

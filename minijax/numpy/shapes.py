@@ -100,8 +100,9 @@ def _shape_of(name: str, a: Any) -> tuple[int, ...]:
         return a.shape
     if not hasattr(a, "shape") and not is_arraylike(a):
         warnings.warn(
-            f"jnp.{name} of a {type(a).__name__} will be an error in future, as of all functions: "
-            "convert it with minijax.numpy.asarray(...), or use NumPy's function.",
+            f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In a future "
+            "release this will be an error: convert it with jax.numpy.asarray(...), or use NumPy's "
+            "function.",
             DeprecationWarning,
             stacklevel=user_stacklevel(),
         )

@@ -393,7 +393,7 @@ def bits(
     dtype('uint32')
     """
     keys = single_key("bits", key)
-    dtype = dtypes.uint() if dtype is None else dtypes.check_user_dtype_supported(dtype, "bits")
+    dtype = dtypes.uint() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(
             f"dtype argument to `bits` must be an unsigned int dtype, got {dtype.name}"

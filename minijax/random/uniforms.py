@@ -32,7 +32,7 @@ __all__ = ["bernoulli", "rademacher", "randint", "uniform"]
 
 def float_dtype(name: str, dtype: Any, *, complex_too: bool = False) -> np.dtype:
     """The canonical dtype of samples. ValueError if it is not floating."""
-    dtype = dtypes.float_() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+    dtype = dtypes.float_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     if not dtypes.issubdtype(dtype, np.inexact if complex_too else np.floating):
         kinds = "float or complex" if complex_too else "float"
         raise ValueError(f"dtype argument to `{name}` must be a {kinds} dtype, got {dtype.name}")
@@ -234,7 +234,7 @@ def randint(
     Array([9, 0, 2, 3], dtype=int32)
     """
     keys = single_key("randint", key)
-    dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype, "randint")
+    dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     if not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype.name}")
     shape = canonical_shape(shape)

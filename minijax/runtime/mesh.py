@@ -11,6 +11,7 @@ import functools
 import math
 import numbers
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from minijax.config import local
-from minijax.namespace import hiding
+from minijax.namespace import hiding, user_stacklevel
 from minijax.runtime import platforms
 from minijax.runtime.platforms import Device
 
@@ -526,6 +527,12 @@ class Mesh(_Interned, _Axes):
                 "Mesh context manager is disabled. The setting jax_disallow_mesh_context_manager says so: "
                 "use set_mesh(mesh)."
             )
+        warnings.warn(
+            "`with mesh:` context manager has been deprecated. Please use `with jax.set_mesh(mesh):` "
+            "instead.",
+            DeprecationWarning,
+            stacklevel=user_stacklevel(),
+        )
         _entered.before.append(context.constraint_mesh)
         context.constraint_mesh = self
         context.refresh_key()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -13,6 +14,7 @@ from minijax.arrays.array import ArrayImpl, array_from_numpy
 from minijax.arrays.dispatch import moved
 from minijax.core.array import attach_class
 from minijax.core.avals import ShapedArray
+from minijax.namespace import user_stacklevel
 from minijax.runtime import buffers
 from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
@@ -226,6 +228,17 @@ class _Members(ArrayImpl):
         if isinstance(self.aval.dtype, dtypes.ExtendedDType) or sums_open(self.sharding):
             return repr(self)
         return str(self._value)
+
+    @property
+    def __numpy_dtype__(self) -> Any:
+        """The dtype, for `numpy.dtype(array)` of NumPy 2.4 and newer."""
+        warnings.warn(
+            "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use "
+            "dtype=arr.dtype. In the future this will result in an error.",
+            DeprecationWarning,
+            stacklevel=user_stacklevel(),
+        )
+        return self.dtype
 
     @property
     def __buffer__(self) -> Callable[[int], memoryview]:

@@ -332,6 +332,11 @@ def _start_indices(
         )
     if not isinstance(allow_negative, (tuple, list)):
         allow_negative = [bool(allow_negative)] * len(starts)
+    if len(allow_negative) != len(starts):
+        raise ValueError(
+            f"safe_zip() argument 2 has length {len(allow_negative)} but argument 0 has length "
+            f"{len(starts)}. allow_negative_indices of {name} is a boolean, or one for each dimension."
+        )
     return [
         _wrapped(start, size, get_aval(start).dtype, allowed)
         for start, size, allowed in zip(starts, shape, allow_negative, strict=True)

@@ -284,7 +284,7 @@ def algorithm_attribute(precision: Any, platform: str, lhs: str, rhs: str, out: 
     if not supported:
         usable = ", ".join(p.name for p, preset in _PRESETS.items() if preset.on_cpu)
         raise ValueError(
-            f"The precision {str(precision)!r} is not supported by dot_general on "
+            f"The precision '{precision}' is not supported by dot_general on "
             f"{platform.upper()}: give a lax.Precision, or one of {usable}."
         )
     if of_tiny and not lhs[:2] == rhs[:2] == "f8":

@@ -107,6 +107,16 @@ def test_no_tracing():
     new(x)
 
 
+def test_no_tracing_says_where_the_function_is():
+    def told(m):
+        f = lambda a: a + 1
+        with m.no_tracing(), pytest.raises(RuntimeError) as raised:
+            m.jit(f)(1.0)
+        return str(raised.value)
+
+    assert told(minijax).startswith(told(jax))
+
+
 EXECUTIONS = {
     "jit": lambda m, f, x: f(x),
     "eager": lambda m, f, x: x + 1,

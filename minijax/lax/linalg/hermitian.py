@@ -106,11 +106,10 @@ def _(primals, tangents, **params):
 def _(b, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
     vectors, values = b.outs
     if algorithm in (EighImplementation.JACOBI, EighImplementation.QDWH):
-        where = "CPU" if algorithm is EighImplementation.JACOBI else "TPU only"
-        raise NotImplementedError(
-            f"eigh: the {algorithm.name} implementation is not supported on CPU ({where}): leave "
-            "it out, or give QR."
-        )
+        of_jacobi = algorithm is EighImplementation.JACOBI
+        which = "Jacobi implementation is not supported on CPU"
+        which = which if of_jacobi else "QDWH implementation is only supported on TPU"
+        raise NotImplementedError(f"{which}: leave `implementation` of eigh out, or give QR.")
     if subset_by_index is not None and subset_by_index != (0, x.shape[-1]):
         raise NotImplementedError(
             "subset_by_index not supported on CPU and GPU: take a slice of the results."

@@ -1,14 +1,15 @@
 """`minijax.monitoring`: events that a program or the library records, and who listens to them.
 
-The library records how long each trace, lowering and compilation takes, under the
-names that upstream uses; an event that nobody listens to costs a test of an empty list.
+The library records how long each trace, lowering and compilation takes, and what the disk cache was
+asked for, under the names that upstream uses, and logs it; an event that nobody listens to costs a test of an empty list.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from minijax.config import local
@@ -32,7 +33,7 @@ LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 _log = logging.getLogger("minijax")
-_ENDED = {  # what is logged under `log_compiles`
+_ENDED = {  # what is logged
     TRACED: "Finished tracing %s for jit in %.9f sec",
     LOWERED: "Finished jaxpr to MLIR module conversion %s in %.9f sec",
     COMPILED: "Finished XLA compilation of %s in %.9f sec",
@@ -120,21 +121,38 @@ def clear_event_listeners() -> None:
 
 def record_stage(event: str, began: float, fun_name: str) -> None:
     """Record a stage that began at a time (`time.time()`) and has just ended."""
+    log(_ENDED[event], fun_name, time.time() - began)
     if _durations or _spans or _scalars:
         ended = time.time()
         record_scalar(event, began, fun_name=fun_name)
         record_event_duration_secs(event, ended - began, fun_name=fun_name)
         record_event_time_span(event, began, ended, fun_name=fun_name)
-    if local.context.settings.log_compiles:
-        _log.warning(_ENDED[event], fun_name, time.time() - began)
 
 
-def log_compiling(name: str, types: Any, asked: Any) -> None:
+def log(message: str, *args: Any, loud: bool | None = None) -> None:
+    """Log a message about a compilation: as a warning if `loud`, by default under `log_compiles`,
+    else at level DEBUG.
+    """
+    loud = local.context.settings.log_compiles if loud is None else loud
+    _log.log(logging.WARNING if loud else logging.DEBUG, message, *args, stacklevel=2)
+
+
+def log_compiling(name: str, signatures: Sequence[Any], asked: Sequence[Any] | None) -> None:
     """Say what is about to be compiled, for arguments of these types and with these shardings."""
-    _log.warning(
-        "Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.",
-        name, tuple(types), tuple(asked) if asked else "unspecified",
-    )  # fmt: skip
+    if local.context.settings.log_compiles or _log.isEnabledFor(logging.DEBUG):
+        types = tuple(one.aval for one in signatures)
+        words = [
+            "UnspecifiedValue" if one is None else repr(one) for one in asked or [None] * len(types)
+        ]
+        mapping = ", ".join(words) + "," * (len(words) == 1)
+        told = "Compiling jit(%s) with global shapes and types %s. Argument mapping: (%s)."
+        log(told, name, types, mapping)
+
+
+@cache
+def record_first(event: str) -> None:
+    """Record an event of a kind that is recorded once in a process."""
+    record_event(event)
 
 
 __dir__ = public(__name__)

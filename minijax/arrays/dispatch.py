@@ -71,8 +71,7 @@ def lower_program(
     - `located`: whether the module says where its operations were made, for messages
     """
     began = time.time()
-    if local.context.settings.log_compiles:
-        monitoring.log_compiling(name, [s.aval for s in signatures], in_shardings)
+    monitoring.log_compiling(name, signatures, in_shardings)
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = kept = [index for index, keep in enumerate(used) if keep]

@@ -11,24 +11,35 @@ import sys
 from collections.abc import Callable
 
 from minijax import accepted_options
+from minijax.lax.debug_callbacks import LOGGED
 
 __all__ = ["OPTIONS", "forward", "update_debug_log_modules", "update_logging_level_global"]
 
 # By the module of minijax that writes the record, upstream's logger.
 _LOGGERS = {
     "callbacks": "jax._src.callback",
-    "debug_callbacks": "jax._src.debugging",
+    "debug_callbacks": "jax._src.debugging",  # where a callback fails
     "monitoring": "jax._src.dispatch",
+    "executables": "jax._src.compiler",
+    "platforms": "jax._src.xla_bridge",
     "cache_misses": "jax._src.interpreters.partial_eval",
     "saved_residuals": "jax._src.ad_checkpoint",
 }
-_COMPILING = "jax._src.interpreters.pxla"  # says that a compilation begins
+# By how it begins, where that depends on the message.
+_BY_WORD = {
+    "Compiling": "jax._src.interpreters.pxla",
+    "Writing": "jax._src.compilation_cache",
+}
 
 
 def _hand_on(record: logging.LogRecord) -> bool:
     """A filter of the logger "minijax": false, since another logger has the record now."""
+    if record.name == LOGGED:  # by a program, with its file and line
+        record.name = _LOGGERS["debug_callbacks"]
+        logging.getLogger(record.name).handle(record)
+        return False
     name = _LOGGERS.get(record.module, "jax")
-    record.name = _COMPILING if str(record.msg).startswith("Compiling ") else name
+    record.name = _BY_WORD.get(str(record.msg).partition(" ")[0], name)
     logger = logging.getLogger(record.name)
     if logger.isEnabledFor(record.levelno):
         logger.handle(record)
@@ -38,7 +49,8 @@ def _hand_on(record: logging.LogRecord) -> bool:
 def forward() -> None:
     """Send the records of minijax to upstream's loggers from here on."""
     logger = logging.getLogger("minijax")
-    logger.parent = logging.getLogger("jax")  # whose level counts
+    logger.parent = logging.getLogger("jax")
+    logger.setLevel(1)  # those of upstream's loggers count
     logger.addFilter(_hand_on)
     for name, show in OPTIONS.items():
         if accepted_options.is_changed(name):  # by the environment

@@ -21,6 +21,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.effects import ordered_types
 from minijax.core.primitive import Primitive
+from minijax.core.source import Source, capture
 from minijax.core.trace import Tracer, eval_trace, set_trace
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.features.sharding.constraints import with_types
@@ -41,6 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 _log = logging.getLogger("minijax")
+LOGGED = "minijax.debug.log"  # the name of its records
 _DEBUG, _ORDERED = DebugEffect(), OrderedDebugEffect()
 
 
@@ -195,18 +197,26 @@ def debug_callback(
 def _run_print(params: dict) -> Callable:
     fmt, tree, statics = params["fmt"], params["in_tree"], params["static_args"]
     options = dict(params["np_printoptions"])
-    record = params["logging_record"]
+    place = params["logging_record"]
 
     def run(*arrays):
         args, kwargs = _put_together(arrays, statics, tree)
         with np.printoptions(**options):
             text = fmt.format(*args, **kwargs) if params["has_placeholders"] else fmt
-        if record is None:
+        if place is None:
             sys.stdout.write(text + "\n")
-        else:
-            _log.info(text)
+        else:  # upstream's are for the handlers whatever the level of the logger
+            _log.handle(
+                logging.LogRecord(LOGGED, logging.INFO, *place, text, args=(), exc_info=None)
+            )
 
     return _logged("print", run)
+
+
+def _place_of_user() -> tuple[str, int]:
+    """The file and line of the call of `debug.log`."""
+    found = capture()
+    return (found[0].co_filename, Source(*found).position[0] or 0) if found else ("<unknown>", 0)
 
 
 debug_print_p = Primitive("debug_print", multiple_results=True)
@@ -273,7 +283,7 @@ def debug_print(
         # What has none is printed as it stands, doubled braces and all, as upstream does.
         has_placeholders=any(field is not None for _, field, _, _ in _formatter.parse(fmt)),
         in_tree=tree,
-        logging_record=True if _use_logging else None,
+        logging_record=_place_of_user() if _use_logging else None,
         np_printoptions=tuple(np.get_printoptions().items()),
         ordered=bool(ordered),
         partitioned=partitioned,

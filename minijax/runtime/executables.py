@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import errors
+from minijax import errors, monitoring
 from minijax.config import local
 from minijax.runtime import lapack, platforms, plugins
 from minijax.runtime import sharding as shardings
@@ -189,31 +189,67 @@ def compile_module(
     return executable
 
 
+_CACHE = "/jax/compilation_cache/"  # what the names of its events begin with
+_MODULE_NAME = re.compile(r"module @(\S+)")
+
+
 def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -> Any:
     """Load an executable from the disk if it is there, else compile and keep it."""
     client, device_list = devices[0].client, shardings.device_list(devices)
+    settings, begun = local.context.settings, time.perf_counter()
     kept = disk_cache() if cached and not transformations and cacheable(client) else None
+    used = "tasks_using_cache" if settings.enable_compilation_cache else "task_disabled_cache"
+    monitoring.record_first(_CACHE + used)
     if kept is None:
         return _compiled(client, text, device_list, options)
+    monitoring.record_event(_CACHE + "compile_requests_use_cache")
     key = program_key(text, devices, options)
     payload = kept.get(key)
+    found = _MODULE_NAME.search(text)
+    name = found[1] if found else "a module"
+    asked = settings.compilation_cache_dir is not None  # the cache is on without it
+    loud = asked and settings.explain_cache_misses
+    told = (name, f"{name}-{key}")
     if payload is not None:
         try:
-            return client.deserialize_executable(payload, device_list, options)
+            executable = client.deserialize_executable(payload, device_list, options)
         except Exception as error:
             kept.drop(key)
             warnings.warn(
                 f"A compiled program in the cache could not be loaded and is compiled anew: {error}",
                 stacklevel=2,
             )
-    settings, begun = local.context.settings, time.perf_counter()
+        else:
+            took = time.perf_counter() - begun
+            monitoring.log(
+                "Persistent compilation cache hit for %r with key %r", *told,
+                loud=asked and settings.log_compiles,
+            )  # fmt: skip
+            monitoring.record_event(_CACHE + "cache_hits")
+            monitoring.record_event_duration_secs(_CACHE + "cache_retrieval_time_sec", took)
+            return executable
+    monitoring.log("PERSISTENT COMPILATION CACHE MISS for %r with key %r", *told, loud=loud)
+    begun = time.perf_counter()
     executable = _compiled(client, text, device_list, options)
-    if time.perf_counter() - begun < settings.persistent_cache_min_compile_time_secs:
+    took, least = time.perf_counter() - begun, settings.persistent_cache_min_compile_time_secs
+    if took < least:
+        monitoring.log(
+            "Not writing persistent cache entry for %r because it took < %.2f seconds to compile "
+            "(%.2fs)", name, least, took, loud=loud,
+        )  # fmt: skip
         return executable
     try:
         payload = executable.serialize()
-        if len(payload) >= settings.persistent_cache_min_entry_size_bytes:
-            kept.put(key, payload)
+        least = settings.persistent_cache_min_entry_size_bytes
+        if len(payload) < least:
+            monitoring.log(
+                "Not writing persistent cache entry with key %r since its size (%d bytes) is less "
+                "than threshold (%d bytes)", told[1], len(payload), least, loud=loud,
+            )  # fmt: skip
+            return executable
+        monitoring.log("Writing %s to persistent compilation cache with key %r", *told, loud=loud)
+        kept.put(key, payload)
+        monitoring.record_event(_CACHE + "cache_misses")
     except Exception as error:
         if settings.raise_persistent_cache_errors:
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import threading
 import warnings
@@ -36,6 +37,7 @@ __all__ = [
     "process_indices",
 ]
 
+_log = logging.getLogger("minijax")
 _lock = threading.RLock()
 _clients: dict[str, Any] = {}  # the preferred one first
 _failures: dict[tuple[str, str], str] = {}  # by platform and source: why it did not start
@@ -195,12 +197,14 @@ def _start_named(platform: str) -> tuple[str, Any] | None:
         for candidate in plugins.candidates.get(name, ()):
             if (name, candidate.source) in _failures:
                 continue
+            _log.debug("Initializing backend %r", name)
             try:
                 client = candidate.make()
             except Exception as error:
                 _failures[name, candidate.source] = plugins.told(error)
                 continue
             if client is not None:
+                _log.debug("Backend %r initialized", name)
                 return name, client
             _failures[name, candidate.source] = "its factory gave no client"
     return None

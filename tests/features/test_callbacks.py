@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import io
+import logging
 import sys
 import typing
 
@@ -450,3 +451,30 @@ def test_pictures_of_more_axes_are_refused():
 def test_every_name_is_there():
     assert {n for n in dir(jax.debug) if not n.startswith("_")} == set(minijax.debug.__all__)
     assert lax.add_p is not None and minijax.debug.DebugEffect() is not None
+
+
+@pytest.mark.parametrize("level", [logging.NOTSET, logging.WARNING])
+@pytest.mark.parametrize("wrap", ["eager", "jit", "vmap"])
+def test_debug_log_is_handled_whatever_the_level(wrap, level):
+    def records(m):
+        kept = logging.Handler()
+        kept.emit = seen.append
+        logger = logging.getLogger(m.__name__)
+        logger.addHandler(kept)
+        logger.setLevel(level)
+        try:
+            f = lambda x: m.debug.log("{} and {y}", x, y=2)
+            {"eager": lambda: f(1), "jit": lambda: m.jit(f)(1), "vmap": lambda: m.vmap(f)(X)}[
+                wrap
+            ]()
+            m.effects_barrier()
+        finally:
+            logger.removeHandler(kept)
+            logger.setLevel(logging.NOTSET)
+        told = [(r.levelname, r.getMessage(), r.pathname, r.lineno) for r in seen]
+        seen.clear()
+        return told
+
+    X, seen = np.arange(2), []
+    ours = records(minijax)
+    assert ours and ours == records(jax)

@@ -290,6 +290,7 @@ def attempt():
     with jax.log_compiles(True):
         jax.jit(lambda x: x + 1)(1.0)
     jax.debug.log("hello")
+    jax.effects_barrier()
 attempt()
 logging.getLogger("jax").setLevel(logging.INFO)
 logging.getLogger("jax._src.callback").addFilter(lambda record: False)
@@ -298,9 +299,8 @@ attempt()
     compiled = [f"jax._src.{name} WARNING" for name in (
         "dispatch", "interpreters.pxla", "dispatch", "dispatch"
     )]  # fmt: skip
-    assert out.splitlines() == [
-        "jax._src.callback ERROR", *compiled, *compiled, "jax._src.debugging INFO"
-    ]  # fmt: skip
+    compiled.append("jax._src.debugging INFO")  # whatever the level
+    assert out.splitlines() == ["jax._src.callback ERROR", *compiled, *compiled]
 
 
 def test_versions_and_types():

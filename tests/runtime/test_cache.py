@@ -110,3 +110,54 @@ def test_eight_processes_at_once(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(float(jnp.sin(1.0)))
+
+
+TOLD = """
+import logging, re, sys, {library} as jax
+
+monitoring = jax.monitoring if hasattr(jax, "monitoring") else __import__("jax.monitoring").monitoring
+told, wanted = [], ("Pers", "PERS", "Not w", "Writ", "Fin", "Comp", "Initializing backend 'c", "Backend 'c")
+
+class Kept(logging.Handler):
+    def emit(self, record):
+        message = record.getMessage()
+        if message.startswith(wanted):
+            message = re.sub(r"[0-9a-f]{{64}}|[0-9.]+ sec|[0-9.]+s|[0-9]+ bytes", "N", message)
+            told.append((record.levelname, message))
+
+logging.getLogger().addHandler(Kept())
+logging.getLogger().setLevel(logging.DEBUG)
+seen = lambda event, *a, **k: "saved" in event or told.append((event, sorted(k), len(a)))
+monitoring.register_event_listener(seen)
+monitoring.register_event_duration_secs_listener(seen)
+jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+jax.devices()
+for number, (seconds, size, option) in enumerate([
+    (100, -1, "x64"), (0, 10**9, "x64"), (0, -1, "x64"), (0, -1, "x64"), (0, -1, "compiles"),
+    (100, -1, "misses"), (0, 10**9, "misses"), (0, -1, "misses"),
+]):
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", seconds)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", size)
+    jax.config.update("jax_log_compiles", option == "compiles")
+    jax.config.update("jax_explain_cache_misses", option == "misses")
+    jax.clear_caches()
+    jax.jit(lambda x: x * ({{"misses": 7.5}}.get(option, 8.25)))(1.0)
+print(*told, sep="\\n")
+"""
+
+
+def test_what_is_logged_and_recorded(tmp_path):
+    def lines(library):
+        program = TOLD.format(library=library)
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / library)],
+            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    ours = lines("minijax")
+    assert sum("PERSISTENT COMPILATION CACHE MISS" in line for line in ours) == 6
+    assert ours == lines("jax")

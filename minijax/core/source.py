@@ -53,12 +53,13 @@ def capture(depth: int = 2) -> Source | None:
 
 
 def summarize(source: tuple[CodeType, int] | None) -> str:
-    """`file:line:column (function)`, or `<unknown>`."""
+    """`file:line:column (function)`, without a column that is zero, or `<unknown>`."""
     if source is None:
         return "<unknown>"
     source = Source(*source)
     line, column = source.position
-    return f"{source.code.co_filename}:{line}:{column} ({source.code.co_qualname})"
+    place = f"{line}:{column}" if column else line
+    return f"{source.code.co_filename}:{place} ({source.code.co_qualname})"
 
 
 def named_scope(name: str) -> Any:

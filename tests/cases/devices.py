@@ -105,6 +105,41 @@ PROGRAMS |= {
     for kind in ("Auto", "Explicit")
 }
 
+_MESHES = {
+    "names": ((4, 2), ("x", "z")), "order": ((2, 4), ("y", "x")), "sizes": ((2, 4), ("x", "y")),
+    "rank": ((8,), ("x",)), "types": ((4, 2), ("x", "y"), ("Explicit", "Auto")),
+}  # fmt: skip
+_OF_TWO = {
+    "add": lambda t, x, y: x + y,
+    "dot": lambda t, x, y: t.jnp.dot(x, y.T),
+    "where": lambda t, x, y: t.jnp.where(x > 0, x, y),
+    "concatenate": lambda t, x, y: t.jnp.concatenate([x, y], 1),
+    "jit": lambda t, x, y: t.m.jit(lambda a, b: a * b)(x, y),
+    "grad": lambda t, x, y: t.m.grad(lambda a: (a * y).sum())(x),
+    "make_jaxpr": lambda t, x, y: t.m.make_jaxpr(lambda a, b: a * b)(x, y),
+}
+
+
+def _of_two_meshes(t, operation, other):
+    """An operation on arrays over two meshes with Explicit axes, which is refused."""
+    arrays = []
+    for shape, names, *kinds in (((4, 2), ("x", "y")), _MESHES[other]):
+        types = [getattr(t.sharding.AxisType, kind) for kind in (*kinds, ("Explicit",) * 2)[0]]
+        mesh = t.m.make_mesh(shape, names, tuple(types[: len(shape)]))
+        arrays.append(
+            t.m.device_put(np.ones((8, 8), "f"), t.sharding.NamedSharding(mesh, t.P("x")))
+        )
+    return _OF_TWO[operation](t, *arrays)
+
+
+PROGRAMS |= {
+    f"{operation} of two meshes, other {other}": lambda t, a=(operation, other): _of_two_meshes(
+        t, *a
+    )
+    for operation in _OF_TWO
+    for other in _MESHES
+}
+
 _FROM_HOST = {
     "array": X, "list": [[1, 2], [3, 4]], "number": 2.5, "wide": X.astype(np.float64),
     "numbers": [1.5, 2], "integers": np.arange(5), "scalar": np.float32(3),

@@ -19,7 +19,7 @@ from minijax.core.primitive import Misplaced, Primitive
 from minijax.features.queries import is_ref
 from minijax.features.sharding.memory import MemorySpace, common
 from minijax.features.sharding.sharding_rules import as_asked, split_results, with_sums
-from minijax.features.sharding.types import NO_AXES, vma_of, with_placement
+from minijax.features.sharding.types import NO_AXES, explicit_of, vma_of, with_placement
 from minijax.features.sharding.unreduced import any_sums, over_axes
 
 __all__ = ["CollectivePrimitive", "Layout", "in_shape_rule", "layout", "set_layout"]
@@ -119,6 +119,7 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
         whole = [_with(aval, vma=NO_AXES) for aval in avals] if axes else avals
         out = primitive.rule_shape(*whole, **params)
         return _each(out, lambda aval: _with(aval, vma=outs)) if outs else out
+    _check_meshes(avals)
     space: Any = MemorySpace.Device
     if avals and not any(map(is_ref, avals)):
         space = (common if rule is None else rule.memory)(primitive.name, avals)
@@ -130,6 +131,18 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
     if outs or space is not MemorySpace.Device:
         out = _each(out, lambda aval: _with(aval, vma=outs, memory_space=space))
     return out
+
+
+def _check_meshes(avals: Sequence[Any]) -> None:
+    """ValueError for operands whose types are over two meshes."""
+    meshes = {where.mesh.abstract_mesh: None for where in map(explicit_of, avals) if where}
+    if len(meshes) > 1:
+        one, other, *_ = meshes
+        raise ValueError(
+            f"Mesh for all inputs should be equal. Got one mesh: {one} and another mesh: {other}. "
+            f"Operands are of types {', '.join(map(str, avals))}; move them to one mesh with "
+            "minijax.device_put(x, sharding)."
+        )
 
 
 def _vma_of_value(aval: Any) -> frozenset:

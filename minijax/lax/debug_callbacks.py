@@ -31,8 +31,8 @@ from minijax.lax.rules import zero_derivative
 from minijax.lax.slicing import index_in_dim
 from minijax.runtime import executables, platforms, sharding
 from minijax.runtime.escape import raw
-from minijax.runtime.mesh import AxisType, Mesh
-from minijax.runtime.named_sharding import named_of_hlo
+from minijax.runtime.mesh import AxisType, Mesh, PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, named_of_hlo
 from minijax.runtime.sharding import Sharding
 from minijax.tracebacks import boundary
 
@@ -314,6 +314,9 @@ def _(b, x, *, callback):
         return []
 
     mesh = with_types(mesh, mesh.axis_names, AxisType.Auto)
+    if mesh.size == 1:  # there is nothing to partition
+        callback(NamedSharding(mesh, PartitionSpec()))
+        return []
 
     def tell(hlo):
         callback(named_of_hlo(hlo, mesh, x.aval.ndim) or hlo)

@@ -389,6 +389,24 @@ def test_shardings():
     assert len(seen) == 3
 
 
+@pytest.mark.parametrize("compiled", ["call", "lower"])
+@pytest.mark.parametrize("axes", [("i",), ("i", "j")])
+def test_sharding_over_a_mesh_of_one_device(axes, compiled):
+    told = []
+    for m, sharding in ((jax, jax.sharding), (minijax, minijax.sharding)):
+        mesh = sharding.Mesh(np.array(m.devices()[:1]).reshape([1] * len(axes)), axes)
+        where, seen = sharding.NamedSharding(mesh, sharding.PartitionSpec("i")), []
+
+        def f(x, m=m, seen=seen):
+            m.debug.inspect_array_sharding(m.numpy.sin(x), callback=lambda s: seen.append(str(s)))
+            return x
+
+        f = m.jit(f, in_shardings=where)
+        f(X) if compiled == "call" else f.lower(X).compile()
+        told.append(seen)
+    assert told[0] == told[1] and len(told[1]) == 1
+
+
 class Device(typing.NamedTuple):
     """A device as far as pictures of shardings ask for it."""
 

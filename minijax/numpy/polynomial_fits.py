@@ -91,7 +91,7 @@ def _all_roots(p):
     places = arange(count - 1)
     found = found[argsort(-order)]
     missing = places >= count - 1 - leading
-    return choose_where(missing, np.nan, found)
+    return choose_where(missing, complex(np.nan, np.nan), found)
 
 
 @library(whole=True)

@@ -643,6 +643,8 @@ jnp.cov(m[:1], rowvar=False), jnp.cov(f, rowvar=False), jnp.corrcoef(f, g, rowva
 jnp.repeat(s, 2, axis=0), jnp.repeat(2.5, 2, axis=1)
 jnp.choose(i, [2.5, 3.5], mode="wrap"), jnp.histogram(f, weights=h)
 jnp.poly(f[:0]), jnp.poly(s), jnp.roots(s, strip_zeros=False)
+jnp.roots(jnp.array([0.0, 0, 1, 2, 0]), strip_zeros=False)
+jnp.roots(jnp.zeros(3), strip_zeros=False)
 jnp.unwrap(i), jnp.unwrap(b, period=3), jnp.unwrap(i8, period=3), jnp.unwrap(i, period=2.5)
 jnp.piecewise(sq, sq < 0, [1, 2, 3]), jnp.piecewise(f, np.array([True, False, True]), [1, 2, 3, 4])
 jnp.ix_(f[:0], i), jnp.isclose(jnp.int4(3), jnp.int4(3)), jnp.array_equiv(jnp.float8_e5m2(1), h)

@@ -6,12 +6,13 @@ In each function `context` says, in upstream's words, which argument of which fu
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 
-__all__ = ["known_axes", "known_count", "known_index", "known_value", "needs_value"]
+__all__ = ["known_axes", "known_count", "known_index", "known_value", "needs_value", "sized"]
 
 
 _MARK_STATIC = "Mark it static (static_argnums, static_argnames)."
@@ -46,3 +47,13 @@ def known_axes(axes: Any) -> Any:
     for one in axes if isinstance(axes, (tuple, list)) else (axes,):
         known_value(one, "expected a static index or sequence of indices.")
     return axes
+
+
+def sized(name: str, values: Any) -> Any:
+    """Return a sequence as given. TypeError for an iterator, of which a call would use up the values."""
+    if isinstance(values, Iterator):
+        raise TypeError(
+            f"object of type {type(values).__name__!r} has no len(): {name} takes a sequence; write "
+            "its values in a list."
+        )
+    return values

@@ -10,6 +10,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import sized
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
@@ -164,7 +165,7 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
     Array([1, 2, 3], dtype=int32)
     """
-    operands = list(operands)
+    operands = list(sized("concatenate", operands))
     if not operands:
         raise ValueError(
             "concatenate requires a non-empty sequences of arrays: at least one array."

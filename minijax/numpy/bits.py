@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
-from minijax.arguments.values import known_index, known_value
+from minijax.arguments.values import known_index, known_value, sized
 from minijax.core.array import Array
-from minijax.core.trace import Tracer
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation, slicing
@@ -148,7 +146,7 @@ def ravel_multi_index(
     check_at_most("the number of axes", len(dims), MOST_AXES)
     parts = [
         to_array("ravel_multi_index", x, i)
-        for i, x in enumerate(islice(multi_index, len(dims) + 1))
+        for i, x in enumerate(islice(sized("ravel_multi_index", multi_index), len(dims) + 1))
     ]
     if len(parts) != len(dims):
         raise ValueError(
@@ -216,20 +214,21 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     (Array([0, 1], dtype=int32), Array([2, 1], dtype=int32))
     """
     check_arraylike("unravel_index", indices)
-    if np.ndim(shape) > 1:
+    if isinstance(shape, Iterable) and not isinstance(shape, (str, Array)):
+        sizes = tuple(shape)
+    else:
+        sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    if any(np.ndim(size) for size in sizes):
         raise ValueError(f"unravel_index: shape should be a scalar or 1D sequence; got {shape}.")
-    whole = isinstance(shape, (Tracer, np.ndarray)) or not isinstance(shape, Sequence)
-    sizes = (shape,) if whole and not np.ndim(shape) else tuple(shape)
-    if any(isinstance(size, Tracer) for size in sizes):
-        return _of_traced(indices, [to_array("unravel_index", size) for size in sizes])
-    return _unravel_index(
-        indices, tuple([size if is_dim(size) else operator.index(size) for size in sizes])
-    )
+    if all(is_dim(size) or type(size) is int for size in sizes):
+        return _unravel_index(indices, sizes)
+    check_arraylike("divmod", *sizes)
+    return _of_arrays(indices, [to_array("divmod", size) for size in sizes])
 
 
 @library
-def _of_traced(indices, sizes):
-    """`unravel_index` into an array whose sizes are known at run time alone."""
+def _of_arrays(indices, sizes):
+    """`unravel_index` for sizes that are numbers of a dtype, or known at run time alone."""
     return _divided(indices, sizes)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
-from minijax.arguments.values import known_count, known_index
+from minijax.arguments.values import known_count, known_index, sized
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax.joining import concatenate_p, join, split_p, stack_p, unstack_p
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class _NoSequence(TypeError, ValueError):
-    """A scalar in place of a sequence: upstream raises either, by the type of the scalar."""
+    """A scalar or an iterator in place of a sequence: upstream raises either."""
 
 
 def _parts(name: str, arrays: Any) -> list[Any]:
@@ -49,7 +49,12 @@ def _parts(name: str, arrays: Any) -> list[Any]:
         if not arrays.aval.ndim:
             raise _NoSequence(f"{name}: zero-dimensional array cannot be taken as a sequence.")
         return list(unstack_p.bind(arrays, axis=0)) if arrays.aval.shape[0] else []
-    if isinstance(arrays, Iterator) or not np.iterable(arrays):
+    if isinstance(arrays, Iterator) and name != "stack":  # upstream has used it up
+        raise _NoSequence(
+            f"Need at least one array to concatenate. {name} takes a sequence of arrays; got "
+            f"{type(arrays).__name__}: write them in a list."
+        )
+    if not np.iterable(sized(name, arrays)):
         raise TypeError(
             f"{name} takes a sequence of arrays; got {type(arrays).__name__}: write them in a list."
         )

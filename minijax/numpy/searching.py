@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from minijax import dtypes
-from minijax.arguments.values import known_axes, needs_value
+from minijax.arguments.values import known_axes, needs_value, sized
 from minijax.arrays.array import as_array
 from minijax.core.trace import Tracer
 from minijax.errors import float0_error
@@ -373,7 +373,7 @@ def piecewise(
     """
     check_arraylike("piecewise", x)
     x = to_array("piecewise", x)
-    conditions = [asarray(c) for c in condlist]
+    conditions = [asarray(c) for c in sized("piecewise", condlist)]
     check_ranks("piecewise", x, *conditions)
     count = len(conditions)
     cases = list(funclist)

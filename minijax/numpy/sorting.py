@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import sized
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax import creation
@@ -140,7 +141,7 @@ def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> A
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
     Array([2, 0, 1], dtype=int32)
     """
-    keys = [to_array("lexsort", key, i) for i, key in enumerate(keys)]
+    keys = [to_array("lexsort", key, i) for i, key in enumerate(sized("lexsort", keys))]
     if not keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     if len({key.aval.shape for key in keys}) > 1:

@@ -187,3 +187,55 @@ def test_joins_of_no_iterable(arrays):
     for library in (jax, minijax):
         with pytest.raises(TypeError):
             library.numpy.concatenate(arrays)
+
+
+_TAKERS = {
+    "lax.concatenate": lambda m, arrays: m.lax.concatenate(arrays, 0),
+    "lexsort": lambda m, arrays: m.numpy.lexsort(arrays),
+    "piecewise": lambda m, arrays: m.numpy.piecewise(m.numpy.ones(2), arrays, [1, 2]),
+    "ravel_multi_index": lambda m, arrays: m.numpy.ravel_multi_index(arrays, (2, 2)),
+    **{
+        name: lambda m, arrays, name=name: getattr(m.numpy, name)(arrays)
+        for name in ("concatenate", "stack", "vstack", "dstack", "column_stack")
+    },
+}
+
+
+@pytest.mark.parametrize("iterator", [iter, reversed, lambda arrays: map(abs, arrays)])
+@pytest.mark.parametrize("name", _TAKERS)
+def test_iterators_of_arrays_are_refused(name, iterator):
+    errors = []
+    for library in (jax, minijax):
+        arrays = [library.numpy.ones(2, int), library.numpy.zeros(2, int)]
+        with pytest.raises((TypeError, ValueError)) as caught:
+            _TAKERS[name](library, iterator(arrays))
+        errors.append(caught.value)
+    theirs, ours = errors
+    assert isinstance(ours, type(theirs))
+    if isinstance(theirs, ValueError) or "no len()" in str(theirs):
+        assert str(ours).startswith(str(theirs).rstrip("."))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{2: 0, 4: 0}, {2: 0, 4: 0}.keys(), (np.int64(2), np.int16(4)), np.array([2, 4], np.int8), (2.0, 4),
+     (1.5, 2.5), (True, 4), np.int32(4), np.float16(4), (np.int8(2), 4), [], "array", "array of one",
+     "generator"],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "index", [3, np.int8(3), np.array([1, -1, 9])], ids=["int", "int8", "array"]
+)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+def test_sizes_of_unravel_index(index, shape, compiled):
+    results = []
+    for library in (jax, minijax):
+        made = {"array": library.numpy.array([2, 4], "int16"),
+                "array of one": (library.numpy.int32(2), 4), "generator": (n for n in (2, 4))}  # fmt: skip
+        sizes = made[shape] if isinstance(shape, str) else shape
+        call = lambda i, m=library, sizes=sizes: m.numpy.unravel_index(i, sizes)
+        results.append((library.jit(call) if compiled else call)(index))
+    assert len(results[0]) == len(results[1])
+    for theirs, ours in zip(*results, strict=True):
+        assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
+        np.testing.assert_array_equal(ours, theirs)

@@ -1,7 +1,8 @@
 """`minijax.monitoring`: events that a program or the library records, and who listens to them.
 
 The library records how long each trace, lowering and compilation takes, and what the disk cache was
-asked for, under the names that upstream uses, and logs it; an event that nobody listens to costs a test of an empty list.
+asked for, under the names that upstream uses, and logs it; an event that nobody listens to costs a
+test of an empty list.
 """
 
 from __future__ import annotations

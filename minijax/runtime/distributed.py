@@ -153,9 +153,7 @@ def initialize(
     use; ValueError if the place of the process is not known or has no meaning; a timeout that names the address if the coordinator is not there.
     """
     with _lock:
-        if state.client is not None:
-            raise RuntimeError("distributed.initialize should only be called once.")
-        if platforms.started():
+        if state.client is None and platforms.started():
             raise RuntimeError(
                 "jax.distributed.initialize() must be called before any JAX calls that might "
                 "initialise the XLA backend. This includes any computation, but also calls to "
@@ -165,14 +163,17 @@ def initialize(
         address = coordinator_address or found.coordinator_address
         count = found.num_processes if num_processes is None else num_processes
         number = found.process_id if process_id is None else process_id
-        for name, value in (
-            ("coordinator_address", address), ("num_processes", count), ("process_id", number)
-        ):  # fmt: skip
+        for name, value, told in (
+            ("coordinator_address", address, "coordinator_address should be defined."),
+            ("num_processes", count, "Number of processes must be defined."),
+            ("process_id", number, "The process id of the current process must be defined."),
+        ):
             if value is None:
                 raise ValueError(
-                    f"{name} should be defined: pass it to distributed.initialize, or set "
-                    f"JAX_{name.upper()}."
+                    f"{told} Pass {name} to distributed.initialize, or set JAX_{name.upper()}."
                 )
+        if state.client is not None:
+            raise RuntimeError("distributed.initialize should only be called once.")
         count, number = _as_int("num_processes", count), _as_int("process_id", number)
         for name, value in (
             ("initialization_timeout", initialization_timeout),
@@ -181,11 +182,10 @@ def initialize(
         ):
             if _as_int(name, value) <= 0:
                 raise ValueError(f"{name}={value} must be a positive number of seconds.")
-        if count < 1:
-            raise ValueError(f"num_processes={count} must be at least 1.")
         if not 0 <= number < count:
             raise ValueError(
-                f"process_id={number} must be from 0 to num_processes - 1 = {count - 1}."
+                "process_id and num_processes must be nonnegative, with process_id < num_processes. "
+                f"Got process_id={number}, num_processes={count}."
             )
         _, port = _host_and_port("coordinator_address", address)
         ids = [local_device_ids] if isinstance(local_device_ids, int) else local_device_ids
@@ -219,7 +219,10 @@ def _as_int(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}.") from None
+        kinds = {"num_processes": "a positive int", "process_id": "a nonnegative int"}
+        raise TypeError(
+            f"{name} must be {kinds.get(name, 'an int')}. Got {name}={value} of type {type(value)}."
+        ) from None
 
 
 def _host_and_port(name: str, address: Any) -> tuple[str, int]:

@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 
+import jax
 import pytest
 
+import minijax
 from minijax import distributed
 
 WRONG = {
@@ -18,9 +20,9 @@ WRONG = {
     "no address": (("", 1, 0), ValueError, "coordinator_address should be defined"),
     "an address that is no string": ((5, 1, 0), ValueError, "'host:port'"),
     "a negative id": (("127.0.0.1:4567", 2, -1), ValueError, "process_id=-1"),
-    "an id too large": (("127.0.0.1:4567", 2, 2), ValueError, "from 0 to num_processes - 1 = 1"),
-    "no processes": (("127.0.0.1:4567", 0, 0), ValueError, "at least 1"),
-    "fewer than none": (("127.0.0.1:4567", -2, 0), ValueError, "at least 1"),
+    "an id too large": (("127.0.0.1:4567", 2, 2), ValueError, "Got process_id=2, num_processes=2"),
+    "no processes": (("127.0.0.1:4567", 0, 0), ValueError, "num_processes=0"),
+    "fewer than none": (("127.0.0.1:4567", -2, 0), ValueError, "num_processes=-2"),
     "a count that is text": (("127.0.0.1:4567", "1", 0), TypeError, "num_processes"),
     "an id that is a float": (("127.0.0.1:4567", 1, 0.0), TypeError, "process_id"),
     "ids that are text": (("127.0.0.1:4567", 1, 0, "a"), TypeError, "local_device_ids"),
@@ -39,6 +41,26 @@ def test_wrong_place(name):
     with pytest.raises(error, match=re.escape(words)):
         distributed.initialize(*args, initialization_timeout=2)
     assert not distributed.is_initialized()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (None,) * 3,
+        ("a:1", None),
+        ("a:1", 2),
+        *[("a:1", *n) for n in [(2, -1), (2, 2), (0, 0), (-2, 0), ("1", 0), (1, 0.0)]],
+    ],
+)
+def test_wrong_place_begins_with_upstreams_sentence(args, monkeypatch):
+    monkeypatch.setattr("jax._src.xla_bridge.backends_are_initialized", lambda: False)
+
+    def told(m):
+        with pytest.raises((ValueError, TypeError)) as raised:
+            m.distributed.initialize(*args, initialization_timeout=1)
+        return f"{raised.type.__name__}: {raised.value}"
+
+    assert told(minijax).startswith(told(jax))
 
 
 @pytest.mark.parametrize("seconds", [0, -3])

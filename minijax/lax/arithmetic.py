@@ -555,7 +555,7 @@ conj_p = elementwise(
 
 def _conj_transpose(ct, aval, *, input_dtype):
     if dtypes.issubdtype(input_dtype, np.complexfloating):
-        return conj_p.bind(ct, input_dtype=ct.dtype)
+        return conj_p.bind(ct, input_dtype=get_aval(ct).dtype)
     return real_p.bind(ct)
 
 

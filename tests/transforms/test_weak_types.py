@@ -45,3 +45,26 @@ def test_cotangents(program, cotangent, primal, jitted):
 
     ours, theirs = pulled(minijax), pulled(jax)
     assert_same(ours, theirs, where=f"{cotangent} cotangent of {program}, {primal} primal")
+
+
+_LINEAR = {
+    "conj": lambda m, x: m.numpy.conj(x),
+    "conj twice": lambda m, x: m.numpy.conj(m.numpy.conj(x)),
+    "conj of a product": lambda m, x: m.numpy.conj(x * x),
+    "conj in jit": lambda m, x: m.jit(m.numpy.conj)(x),
+    "conj in checkpoint": lambda m, x: m.checkpoint(m.numpy.conj)(x),
+    "transpose": lambda m, x: m.numpy.transpose(x),
+    "reshape": lambda m, x: m.numpy.reshape(x, (1, 1))[0, 0],
+    "sum": lambda m, x: m.numpy.sum(x),
+    "negative": lambda m, x: -x,
+    "real": lambda m, x: m.numpy.real(x) * (1 + 0j),
+}
+
+
+@pytest.mark.parametrize("x", [0.3 + 0.4j, np.complex64(0.3 + 0.4j)], ids=["weak", "strong"])
+@pytest.mark.parametrize("name", _LINEAR)
+def test_gradients_of_linear_functions_of_complex_numbers(name, x):
+    run = lambda m: m.grad(lambda y: _LINEAR[name](m, y), holomorphic=True)(x)
+    ours, theirs = run(minijax), run(jax)
+    assert_same(ours, theirs)
+    assert ours.weak_type == theirs.weak_type

@@ -14,7 +14,7 @@ from minijax.core.avals import ShapedArray
 from minijax.core.effects import Effect, observable, ordered_types
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.export import calling, serialization
-from minijax.export.sizes import check_scopes, check_solvable
+from minijax.export.sizes import check_scopes, check_solvable, check_told
 from minijax.features.export.modules import (
     for_platforms,
     from_portable,
@@ -294,6 +294,7 @@ def _check_arguments(spec: Any, closed: ClosedJaxpr) -> None:
             "value, and return what it is to be."
         )
     check_solvable(spec.in_tree, spec.in_avals)
+    check_told(closed, spec.in_avals)
 
 
 def _check_calls(artifact: bytes, checks: Sequence[DisabledSafetyCheck]) -> None:

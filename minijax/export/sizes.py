@@ -5,15 +5,16 @@ What is refused is refused in Python, when a program is called, in upstream's wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minijax import tree_util
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from minijax.features.queries import is_dim
 from minijax.features.symbolic.dims import evaluate
 from minijax.features.symbolic.lowering import is_symbolic, solved
 
-__all__ = ["argument_names", "check_sizes", "check_solvable"]
+__all__ = ["argument_names", "check_sizes", "check_solvable", "check_told"]
 
 _PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 _DETAILS = f" Please see {_PAGE}#shape-assertion-errors for more details."
@@ -49,6 +50,28 @@ def check_solvable(in_tree: Any, in_avals: Sequence[Any]) -> None:
         f"{rest}. Please see {_PAGE}#dimension-variables-must-be-solvable-from-the-input-shapes for "
         "more details."
     )
+
+
+def check_told(closed: ClosedJaxpr, in_avals: Sequence[Any]) -> None:
+    """UnexpectedDimVar for a size within a program of which no argument tells the value."""
+    told, _ = solved([getattr(aval, "shape", ()) for aval in in_avals])
+    for size in filter(is_dim, _sizes(closed.jaxpr)):
+        if not size.variables() <= set(told):
+            raise size.unexpected(
+                "The following dimension variables are appearing in the shapes of the function "
+                f"arguments: {sorted(told)}. Pass an array with such a size, of shape (0, size) perhaps."
+            )
+
+
+def _sizes(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The sizes in the types and the params of the equations of a program."""
+    for eqn in jaxpr.eqns:
+        for var in eqn.outvars:
+            yield from getattr(var.aval, "shape", ())
+        for value in eqn.params.values():
+            yield from value if type(value) is tuple else (value,)
+    for inner in subjaxprs(jaxpr):
+        yield from _sizes(inner)
 
 
 def check_scopes(name: str, args: Any) -> None:

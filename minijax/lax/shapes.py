@@ -393,7 +393,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    sizes = tuple(map(index, sizes))
+    sizes = tuple([size if is_dim(size) else index(size) for size in sizes])
     if not sizes and out_sharding is None:
         return as_value(operand)
     shape = np.shape(operand)

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.trace import Tracer
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, creation, indexing, slicing
 from minijax.lax.arithmetic import add_p, mul_p, sub_p
 from minijax.lax.compare import and_p, eq_p
@@ -692,8 +693,12 @@ def trace(
         )
     if isinstance(offset, (bool, float, complex, np.inexact, np.bool_)):
         raise ValueError(f"trace: k must be a scalar integer; got offset={offset}.")
-    if axis_of(axis1, a.aval.ndim) == axis_of(axis2, a.aval.ndim):
+    axes = axis_of(axis1, a.aval.ndim), axis_of(axis2, a.aval.ndim)
+    if axes[0] == axes[1]:
         raise ValueError(f"axis1 and axis2 can not be same. {axis1=} and {axis2=}")
-    if isinstance(offset, Tracer) and offset.concrete() is None:
+    rows, columns = [a.aval.shape[axis] for axis in axes]
+    unordered = rows != columns and (is_dim(rows) or is_dim(columns))  # the length is not known
+    if unordered or (isinstance(offset, Tracer) and offset.concrete() is None):
+        offset = to_array("trace", offset)
         return reductions.sum(_with_diagonal(a, offset, axis1, axis2), axis=(-2, -1), dtype=dtype)
     return reductions.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)

@@ -187,6 +187,9 @@ PROGRAMS = {
     "top_k of rows": (lambda j, x: j.lax.top_k(x,x.shape[0]-1,axis=0)[0], ["a,b"], AB),
     "parts": (lambda j, x: j.lax.split(x,(1,x.shape[0]-1)), ["a,b"], AB),
     "tiles": (lambda j, x: j.numpy.tile(x,(x.shape[1],1)), ["a,b"], AB),
+    "broadcast": (lambda j, x: j.lax.broadcast(x, (x.shape[1], 2)), ["a,b"], AB),
+    "trace": (lambda j, x: j.numpy.trace(x), ["a,b"], AB),
+    "trace below": (lambda j, x: j.numpy.trace(x, offset=-1, axis1=1, axis2=0), ["a,b"], AB),
     "cumsum": (lambda j, x: (j.numpy.cumsum(x,0),j.lax.cumsum(x,axis=1,reverse=True)), ["a,b"], AB),
     "median": (lambda j, x: j.numpy.median(x,axis=1), ["a,b"], AB),
     "roll": (lambda j, x: j.numpy.roll(x,x.shape[0]-1,axis=0), ["a,b"], AB),
@@ -355,6 +358,13 @@ def of(j, fun, *texts, constraints=()):
     return j.export.export(j.jit(fun))(*types)
 
 
+def told(j, fun, *texts):
+    """Export a function of an array and of a size that no argument tells."""
+    size, *known = sizes(j, ", ".join(["a", *texts]), constraints=["a <= 6"])
+    shape = tuple(known) or (6,)
+    return j.export.export(j.jit(lambda x: fun(x, size)))(j.ShapeDtypeStruct(shape, np.float32))
+
+
 total = lambda *xs: sum(x.sum() for x in xs)
 OUTSIDE = {  # sizes that no program has a number for
     "zeros": lambda j: j.numpy.zeros((sizes(j, "a")[0], 3)),
@@ -365,6 +375,16 @@ OUTSIDE = {  # sizes that no program has a number for
     "slice": lambda j: j.numpy.ones(6)[: sizes(j, "a")[0]],
     "tile": lambda j: j.numpy.tile(j.numpy.ones(2), sizes(j, "a")[0]),
     "jit": lambda j: j.jit(lambda: j.numpy.zeros(sizes(j, "a")))(),
+    "jit of a value": lambda j: j.jit(lambda x: x * sizes(j, "a")[0])(ones(6)),
+    "export of zeros": lambda j: told(j, lambda x, n: j.numpy.zeros(n)),
+    "export of top_k": lambda j: told(j, lambda x, n: j.lax.top_k(x, n)[0]),
+    "export of a value": lambda j: told(j, lambda x, n: x * n),
+    "export of a slice": lambda j: told(j, lambda x, n: x[:n]),
+    "export of broadcast": lambda j: told(j, lambda x, n: j.lax.broadcast(x, (n,)).sum()),
+    "export of a call": lambda j: told(
+        j, lambda x, n: j.jit(lambda x: x + j.numpy.ones(n).sum())(x)
+    ),
+    "export of two": lambda j: told(j, lambda x, n: j.numpy.ones((n, x.shape[0])), "b"),
 }
 REFUSED = {
     "zero": lambda j: of(j, total, "a, b").call(ones(0, 3)),

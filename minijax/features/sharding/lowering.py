@@ -114,6 +114,10 @@ class ShardedBuilder(OperationBuilder):
 
     __slots__ = ()
 
+    def size(self, x: Any) -> Value:
+        """Refuse a symbolic size, which no argument of the function tells."""
+        raise x.unexpected("Programs that run have numbers for sizes: give these.")
+
     def enter(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
         """Split the sums among the inputs of regions and calls: the partitioner is not told otherwise."""
         if any_sums([v.aval for v in jaxpr.invars]) and not self.module.manual:

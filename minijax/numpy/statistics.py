@@ -469,6 +469,14 @@ def _variables(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
     return m if dtype is None else converted(m, dtype)
 
 
+def _inexact(name: str, dtype: DTypeLike | None) -> Any:
+    """The dtype of a covariance; ValueError for one that is neither real nor complex."""
+    found = as_dtype(dtype, name)
+    if found is not None and not dtypes.issubdtype(found, np.inexact):
+        raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype=}")
+    return found
+
+
 @library(static=("rowvar", "bias", "ddof", "dtype"))
 def cov(
     m: ArrayLike,
@@ -494,7 +502,7 @@ def cov(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    dtype = as_dtype(dtype, "cov")
+    dtype = _inexact("cov", dtype)
     x = _variables("cov", m, rowvar, dtype)
     if dtype is None:
         x = promote_one_inexact("cov", x)
@@ -572,7 +580,7 @@ def corrcoef(
            [-1.,  1.]], dtype=float32)
     """
     check_arraylike("corrcoef", x)
-    c = cov.__wrapped__(x, y, rowvar, dtype=dtype)
+    c = cov.__wrapped__(x, y, rowvar, dtype=_inexact("corrcoef", dtype))
     if not c.aval.ndim:
         return divide(c, c)
     deviation = ufuncs.sqrt(ufuncs.real(diag(c)))

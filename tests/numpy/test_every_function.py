@@ -239,3 +239,18 @@ def test_sizes_of_unravel_index(index, shape, compiled):
     for theirs, ours in zip(*results, strict=True):
         assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int32", "bool", "int4", "uint8", "bfloat16", "complex64", np.float16]
+)
+@pytest.mark.parametrize("name", ["cov", "corrcoef"])
+def test_dtypes_of_covariances(name, dtype):
+    x = np.array([[1, 2, 4], [3, 1, 1]])
+    outcomes = []
+    for library in (jax, minijax):
+        try:
+            outcomes.append(str(getattr(library.numpy, name)(x, dtype=dtype).dtype))
+        except ValueError as error:
+            outcomes.append(str(error))
+    assert outcomes[1].startswith(outcomes[0])

@@ -332,8 +332,9 @@ def _check_fields(
     if missing or extra:
         raise ValueError(
             "data_fields and meta_fields must include all dataclass fields with ``init=True`` and "
-            f"only them.{_fields('Missing', missing)}{_fields('Unexpected', extra)} Add them to "
-            f"drop_fields to suppress this error: the class is {nodetype}."
+            f"only them.{_fields('Missing', missing)}"
+            f"{' Add them to drop_fields to suppress this error.' if missing else ''}"
+            f"{_fields('Unexpected', extra)} The class is {nodetype}."
         )
 
 

@@ -543,6 +543,17 @@ def test_registering(i):
     agree(REGISTRATIONS[i])
 
 
+@pytest.mark.parametrize("fields", [["a", "b"], ["a", "b", "c", "q"], ["a", "b", "q"]], ids=str)
+def test_fields_that_are_not_those_of_the_dataclass(fields):
+    texts = []
+    for lib in (ju, mu):
+        with pytest.raises(ValueError) as caught:
+            lib.register_dataclass(fresh_dataclass(), fields, [])
+        texts.append(str(caught.value))
+    theirs, ours = texts
+    assert ours.startswith(theirs)
+
+
 def test_drop_fields_with_inferred_fields():
     cls = mu.register_dataclass(fresh_dataclass(), drop_fields=["c"])
     assert mu.tree_leaves(cls(1, 2)) == [1, 2]

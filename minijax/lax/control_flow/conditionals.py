@@ -170,7 +170,7 @@ def _where(fun: Callable) -> str:
 
 
 def _type_differences(first, other, label, other_label) -> tuple[list[str], str]:
-    """How the results of two branches differ, and what makes them vary over the same axes."""
+    """Return how the results of two branches differ, and what makes them vary over the same axes."""
     pairs = list(zip(first.closed.out_avals, other.closed.out_avals, strict=True))
     if all(same_type(x, y) for x, y in pairs):
         return [], ""

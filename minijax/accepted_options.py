@@ -1,8 +1,8 @@
 """Upstream's options that change no result here, so that programs that set them run.
 
 An option is fixed (minijax always works so, and refuses any other value) or a hint, which is kept and
-otherwise left alone, but for those that say what is written into files or told in warnings
-(`features.diagnostics.lowered_programs`). `minijax.config` and the stand-in's `jax.config` take both;
+otherwise left alone, but for those that say what is written into files and modules or told in
+warnings (`features.diagnostics`), and whether rules of custom_vjp are checked. `minijax.config` and the stand-in's `jax.config` take both;
 hints are read from the environment too. Ground layer.
 """
 

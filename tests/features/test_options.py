@@ -349,3 +349,64 @@ def test_compiler_options(options, stage):
         assert ours[1].startswith(theirs[1])
     else:
         assert ours == theirs
+
+
+@pytest.fixture
+def optioned():
+    """Set an option of both libraries, until the end of the test."""
+    saved = {}
+
+    def update(name, value):
+        saved[name] = hints[name]
+        for m in (jax, minijax):
+            m.config.update(name, value)
+
+    yield update
+    for name, value in saved.items():
+        for m in (jax, minijax):
+            m.config.update(name, value)
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+@pytest.mark.parametrize("left_out", [None, r".*/tests/", r"tests|features"])
+def test_files_in_modules(optioned, left_out, limit):
+    optioned("jax_hlo_source_file_canonicalization_regex", left_out)
+    optioned("jax_traceback_in_locations_limit", limit)
+
+    def files(m):
+        text = m.jit(lambda x: m.numpy.sin(x) + 2.5).lower(1.0).as_text(debug_info=True)
+        return {file for file in re.findall(r'loc\("([^"]*)":\d+:\d+', text) if "options" in file}
+
+    ours = files(minijax)
+    assert ours == files(jax)
+    assert bool(ours) == bool(limit)
+
+
+@pytest.mark.parametrize("unchecked", [True, False])
+@pytest.mark.parametrize("how", ["grad", "jit", "vjp"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda m, g: (m.numpy.ones(3),),
+        lambda m, g: (m.numpy.asarray(g).astype(int),),
+        lambda m, g: (g, g),
+    ],
+    ids=["shape", "dtype", "count"],
+)
+def test_unchecked_rules_of_custom_vjp(optioned, found, how, unchecked):
+    optioned("jax_disable_bwd_checks", unchecked)
+
+    def outcome(m):
+        f = m.custom_vjp(lambda x: x)
+        f.defvjp(lambda x: (x, None), lambda _, g: found(m, g))
+        try:
+            out = {
+                "grad": lambda: m.grad(f)(1.0),
+                "jit": lambda: m.jit(m.grad(f))(1.0),
+                "vjp": lambda: m.vjp(f, 1.0)[1](2.0)[0],
+            }[how]()
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)[:80]
+        return str(out.dtype), np.asarray(out).tolist()
+
+    assert outcome(minijax) == outcome(jax)

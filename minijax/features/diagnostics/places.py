@@ -32,10 +32,11 @@ class LocatedBuilder:
     def place(self, name: str) -> str:
         if self.source is None:
             return super().place(name)
+        if not hints["jax_traceback_in_locations_limit"]:
+            return f" loc({label(name)})"
         code, (line, column) = self.source[0], Source(*self.source).position
-        file, left_out = code.co_filename, hints["jax_hlo_source_file_canonicalization_regex"]
-        if left_out:
-            file = re.sub(left_out, "", file)
+        left_out = hints["jax_hlo_source_file_canonicalization_regex"]
+        file = re.sub(left_out, "", code.co_filename) if left_out else code.co_filename
         return f" loc({label(name)}({label(file)}:{line or 1}:{column or 0}))"
 
 

@@ -575,6 +575,10 @@ class _Config:
     def __getattr__(self, name: str) -> Any:
         if accepted_options.is_accepted(name):
             return accepted_options.read(name)
+        if name.removeprefix("jax_") not in _FIELDS:
+            raise AttributeError(
+                f"'Config' object has no attribute '{name}'. dir(jax.config) lists the options there are."
+            )
         return getattr(local.context.settings, canonical_name(name))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -137,8 +137,8 @@ def _seed_of(name: str, seed: Any) -> Any:
         seed = int(seed)
         if not -(2**63) <= seed < 2**63:
             raise OverflowError(
-                f"{name}: the seed {seed} is too large: Python int too large to convert to C long. "
-                "Give one of at most 64 bits."
+                f"Python int too large to convert to C long. The seed {seed} of {name} has more than 64 "
+                "bits."
             )
         if not local.context.settings.enable_x64:
             seed = (seed + 2**31) % 2**32 - 2**31

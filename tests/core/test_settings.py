@@ -109,3 +109,14 @@ def test_one_context(use):
     """Each in a thread of its own: upstream's keeps a value set where a context is within itself."""
     with ThreadPoolExecutor(1) as ours, ThreadPoolExecutor(1) as theirs:
         assert ours.submit(use, minijax).result() == theirs.submit(use, jax).result()
+
+
+@pytest.mark.parametrize("name", ["jax_foo", "foo", "jax_eager_pmap"])
+def test_unknown_option(name):
+    def told(m):
+        assert getattr(m.config, name, 3) == 3
+        with pytest.raises(AttributeError) as raised:
+            getattr(m.config, name)
+        return str(raised.value)
+
+    assert told(minijax).startswith(told(jax))

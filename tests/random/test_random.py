@@ -696,3 +696,21 @@ def test_rng_uniform_refuses_what_xla_cannot_make(dtype):
     low, high = minijax.numpy.zeros((), dtype), minijax.numpy.ones((), dtype)
     with pytest.raises(TypeError, match=f"numbers of dtype {dtype}"):
         minijax.lax.rng_uniform(low, high, (3,))
+
+
+LARGE = {
+    "fold_in": lambda r: r.fold_in(r.key(0), -1),
+    "fold_in, large": lambda r: r.fold_in(r.key(0), 2**40),
+    "key": lambda r: r.key(2**70),
+    "PRNGKey": lambda r: r.PRNGKey(-(2**70)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_numbers_too_large(name):
+    def told(m):
+        with pytest.raises(OverflowError) as raised:
+            LARGE[name](m.random)
+        return str(raised.value)
+
+    assert told(minijax).startswith(told(jax))

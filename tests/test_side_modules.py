@@ -221,7 +221,12 @@ WARNED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WARNED)
+OF_0_10 = pytest.mark.skipif(jax.__version__ != "0.10.2", reason="newer ones refuse it")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=OF_0_10) if n.startswith("array") else n for n in WARNED]
+)
 def test_warning_begins_with_upstreams_sentence(name):
     def found(m):
         with warnings.catch_warnings(record=True) as told:
@@ -239,6 +244,7 @@ def test_warning_begins_with_upstreams_sentence(name):
         assert text.replace("minijax", "jax").startswith(told.split(". ")[0].removesuffix("."))
 
 
+@OF_0_10
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_array_takes_five_by_position_at_most():
     for m in (minijax, jax):

@@ -48,7 +48,7 @@ class Slots:
 class Hooks(Slots):
     """The slots. A comment above each group says which modules fill them."""
 
-    # -- eager execution: arrays, explain.strictness -----------------------------------------------
+    # -- eager execution: arrays, features.constants, explain.strictness ---------------------------
 
     def run_primitive(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
         """Run a primitive at once on concrete operands; the `process` of the outermost trace."""

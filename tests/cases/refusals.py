@@ -1078,7 +1078,7 @@ OTHERWISE = {
     _NAMED: {
         "named not mesh",
         "PRNGKey float", "asarray object", "at no index", "attr", "attr tracer", "call array",
-        "compare None", "config enum", "default_matmul", "det", "format tracer", "grad aux",
+        "compare None", "det", "format tracer", "grad aux",
         "jit out_shardings tree", "key", "logical str", "nan_to_num",
         "nn gelu", "outer", "ref sin", "ref str", "where str",
     },

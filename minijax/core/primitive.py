@@ -96,12 +96,12 @@ class Primitive:
     )  # fmt: skip
 
     def __init__(
-        self, name: str, *, multiple_results: bool = False, memoize: bool = True,
+        self, name: str, *, multiple_results: bool = False, memoize: Any = dict,
         holds_programs: bool = False, programs: Programs | None = None,
     ) -> None:  # fmt: skip
         """Register a primitive.
 
-        - `memoize`: whether the results of the shape rule are kept, and with them the params
+        - `memoize`: class of what keeps results of the shape rule, and with them params; or False
         - `holds_programs`: whether params hold programs; nothing is kept then
         - `programs`: how these are called, if by a rule that `Programs` can state
         """
@@ -110,7 +110,7 @@ class Primitive:
         many: Any = kind.multiple_results  # True if the class says so
         self.multiple_results = multiple_results or programs is not None or many is True
         self.holds_programs = holds_programs or programs is not None
-        self._avals: dict[tuple, Any] | None = {} if memoize and not self.holds_programs else None
+        self._avals: dict | None = memoize() if memoize and not self.holds_programs else None
         self._effects_by_type = False
         self.user_rules = False  # whether rules take tuples, and numbers as the user gave them
         self.printed: Callable[[dict], dict] | None = None  # params -> the params that are printed

@@ -40,7 +40,7 @@ def shared_constant(x: Any) -> Array:
     made = _made.setdefault(outermost, {})
     key = id(x), get_aval(x)  # which depends on the mode
     known = made.get(key)
-    if known is None or not _holds(known[1], x):
+    if known is None or known[1].is_deleted() or not _holds(known[1], x):
         known = made[key] = (x, as_array(x))
     return known[1]
 

@@ -19,7 +19,13 @@ from minijax.core.trace import Tracer, eval_trace
 from minijax.features.library import MOST_ARRAYS
 from minijax.features.queries import is_dim
 from minijax.features.sharding.layouts import layout, set_layout
-from minijax.features.sharding.sharding_rules import all_alike, ambiguous, as_operand, parts_of
+from minijax.features.sharding.sharding_rules import (
+    SplitAlike,
+    all_alike,
+    ambiguous,
+    as_operand,
+    parts_of,
+)
 from minijax.features.sharding.unreduced import alike, first
 from minijax.lax.convert import convert_element_type
 from minijax.lax.rules import linear_together, same_dtypes
@@ -51,7 +57,7 @@ def _lined_up(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any
 
 # -- concatenate and split --------------------------------------------------------------------
 
-concatenate_p = Primitive("concatenate")
+concatenate_p = Primitive("concatenate", memoize=SplitAlike)
 set_layout(concatenate_p, sums=alike())
 
 
@@ -245,7 +251,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
 # -- stack and unstack ------------------------------------------------------------------------
 
-stack_p = Primitive("stack")
+stack_p = Primitive("stack", memoize=SplitAlike)
 set_layout(stack_p, sums=alike())
 
 

@@ -376,6 +376,23 @@ ON_NO_MESH = {
 }  # fmt: skip
 
 
+def _within_after_outside(t, function):
+    """What is joined while no mesh is in force is refused of arrays made within one afterwards."""
+    kind = t.sharding.AxisType.Explicit
+    mesh = t.m.make_mesh((4, 2), ("x", "y"), (kind, kind))
+    split = t.m.device_put(X, t.sharding.NamedSharding(mesh, t.P(None, "y")))
+    joined = getattr(t.jnp, function)
+    joined([split, t.jnp.ones_like(X)])
+    with t.m.set_mesh(mesh):
+        return joined([split, t.jnp.ones_like(X)])
+
+
+PROGRAMS |= {
+    f"{function} within a mesh after one outside": lambda t, f=function: _within_after_outside(t, f)
+    for function in ("concatenate", "stack")
+}
+
+
 # -- equal meshes on several threads -----------------------------------------------------------------
 
 

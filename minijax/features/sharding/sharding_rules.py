@@ -21,7 +21,7 @@ from minijax.features.sharding.unreduced import NO_SUMS, Sums, any_sums, over_ax
 from minijax.runtime.mesh import PartitionSpec, axes_of, get_abstract_mesh
 
 __all__ = [
-    "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
+    "SplitAlike", "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
     "check_distinct", "cotangent_sharding", "elementwise", "kept_axes", "leading", "leading_parts",
     "merge", "of_cases", "parts_of",
     "split_results",
@@ -196,10 +196,22 @@ def merge(name: str, avals: Sequence[Any], places: Sequence[Parts]) -> Parts:
     return out
 
 
+class SplitAlike(dict):
+    """Keeps the types that a primitive with the rule `all_alike` gives.
+
+    Not those for operands that are split differently, which depend on the mesh in force.
+    """
+
+    def __setitem__(self, key: tuple, out: Any) -> None:
+        if len({aval.placement for aval in key[0]}) == 1:
+            super().__setitem__(key, out)
+
+
 def all_alike(avals: Sequence[Any]) -> Parts:
     """Parts of operands that are split alike; ShardingTypeError for others.
 
-    Where no mesh is in force, those that are not split go with those that are.
+    Where no mesh is in force, those that are not split go with those that are. A primitive with this
+    rule keeps its types in `SplitAlike`.
     """
     places = [parts_of(aval) for aval in avals]
     if get_abstract_mesh().empty:

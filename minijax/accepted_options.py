@@ -1,9 +1,10 @@
-"""Upstream's options that change no result here, so that programs that set them run.
+"""Upstream's options that are no settings of minijax, so that programs that set them run.
 
 An option is fixed (minijax always works so, and refuses any other value) or a hint, which is kept and
-otherwise left alone, but for those that say what is written into files and modules or told in
-warnings (`features.diagnostics`), and whether rules of custom_vjp are checked. `minijax.config` and the stand-in's `jax.config` take both;
-hints are read from the environment too. Ground layer.
+otherwise left alone. A few hints say what is written into files and modules or told in warnings and
+logs, which platform is the default one, or whether rules of `custom_vjp` are checked; the modules that
+do so read `hints`. `minijax.config` and the stand-in's `jax.config` take both; hints are read from the
+environment too. Ground layer.
 """
 
 from __future__ import annotations

@@ -226,8 +226,8 @@ def recording_trace() -> JaxprTrace | None:
 def _refuse(info: DebugInfo | None) -> None:
     name = (info and info.func_src_info) or "at a place unknown"
     raise RuntimeError(
-        f"re-tracing function {name} for `{(info and info.traced_for) or 'jit'}`, but 'no_tracing' is set: "
-        "call it before with arguments of these types, or leave the context."
+        f"re-tracing function {name} for `{(info and info.traced_for) or 'jit'}`, but 'no_tracing' is "
+        "set: call it before with arguments of these types, or leave the context."
     )
 
 

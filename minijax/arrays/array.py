@@ -303,7 +303,8 @@ def _host_array(x: np.ndarray) -> ArrayImpl:
         if not few and 0 < x.nbytes <= lending.MOST:
             lender = lending.Lender(aval, made.sharding, lambda b: ArrayImpl(b, signature))
         _host_types[key] = signature, None if few else view, put, lender
-    made.of_host = context.numbers_key is not context.key  # moved, it comes from the host still
+    if context.numbers_key is not context.key:
+        made._of_host = True  # as an operand it goes from the host to where its program runs
     return made
 
 

@@ -311,7 +311,7 @@ def _moved_once(value: ArrayImpl, target: Any) -> ArrayImpl:
     """Return `moved(value, target)`; of a number that is kept, its copies are kept too."""
     known = kept_number(value._buffer)
     if known is None:
-        return moved(value, target, explicit=None if getattr(value, "of_host", 0) else False)
+        return moved(value, target, explicit=None if getattr(value, "_of_host", 0) else False)
     found = known[1].get(target)
     if found is None or found.is_deleted():
         found = known[1][target] = keep((target, id(value)), moved(value, target, explicit=None))

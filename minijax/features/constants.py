@@ -48,7 +48,7 @@ def shared_constant(x: Any) -> Array:
 def _holds(array: ArrayImpl, x: np.ndarray) -> bool:
     """Whether the values of an array are those of an array of the host, bit by bit."""
     aval, sharding = array.aval, array.sharding
-    if not x.flags.writeable and x.base is None:
+    if buffers.is_constant(x):
         return True
     value = x if x.dtype == aval.dtype else hooks.converted(x, aval.dtype)
     stored = buffers.to_numpy(array._buffer, aval, sharding)

@@ -177,6 +177,15 @@ def has_strides(place: Any, dtype: Any) -> bool:
     return on_cpu and not place.layout.tiling and dtype.name not in _NARROW
 
 
+def is_constant(x: Any) -> bool:
+    """Whether an array of the host lies in memory that nobody writes to, such as that of an array."""
+    while isinstance(x, np.ndarray) and not x.flags.writeable:
+        x = x.base
+    if isinstance(x, memoryview):
+        x = x.obj
+    return isinstance(x, (bytes, Buffer))
+
+
 def is_on_cpu(sharding: Any) -> bool:
     """Whether an array lies as a whole in the memory of this process."""
     devices = sharding._device_assignment

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from minijax.config import local
@@ -24,14 +22,16 @@ class _Asked(threading.local):
 _asked = _Asked()
 
 
-@contextmanager
-def asked_for() -> Iterator[None]:
-    """Count transfers as explicit: those of `device_put` and `device_get`."""
-    before, _asked.explicit = _asked.explicit, True
-    try:
-        yield
-    finally:
-        _asked.explicit = before
+class asked_for:
+    """Count transfers within a `with` block as explicit: those of `device_put` and `device_get`."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before, _asked.explicit = _asked.explicit, True
+
+    def __exit__(self, *error: Any) -> None:
+        _asked.explicit = self._before
 
 
 def check_move(aval: Any, own: Any, target: Any, explicit: bool | None) -> None:

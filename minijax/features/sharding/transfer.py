@@ -157,7 +157,7 @@ def put_array(
     """
     if where is None:
         if isinstance(x, (np.ndarray, np.generic)):
-            shared = alias or donate or (not copy and _is_constant(x))
+            shared = alias or donate or (not copy and buffers.is_constant(x))
             return array_from_numpy(np.asarray(x), explicit=True, copy=not shared)
         if isinstance(x, (int, float, complex)) and local.context.numbers_key != local.context.key:
             aval = get_aval(x)  # transfers are guarded, and the user asks for this one
@@ -189,19 +189,10 @@ def put_array(
         if donate and not (alike and _share_memory(x.sharding, target, x.shape)):
             x.delete()
         return there
-    shared = alias or donate or (not copy and _is_constant(x))
+    shared = alias or donate or (not copy and buffers.is_constant(x))
     value = np.asarray(x, aval.dtype)
     there = array_from_numpy(value, aval, target, True, explicit=True, copy=not shared)
     return there if place is target else moved(there, place)
-
-
-def _is_constant(x: Any) -> bool:
-    """Whether an array of the host lies in memory that nobody writes to, such as that of an array."""
-    while isinstance(x, np.ndarray) and not x.flags.writeable:
-        x = x.base
-    if isinstance(x, memoryview):
-        x = x.obj
-    return isinstance(x, (bytes, buffers.Buffer))
 
 
 def _in_same_layout(x: ArrayImpl, target: Any) -> Any:

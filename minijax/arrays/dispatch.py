@@ -75,8 +75,8 @@ def lower_program(
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = kept = [index for index, keep in enumerate(used) if keep]
-    lowered.name, lowered.options = name, options
-    lowered.out_avals, lowered.effects = closed.out_avals, observable(jaxpr.effects)
+    lowered.name, lowered.options, lowered.effects = name, options, observable(jaxpr.effects)
+    lowered.out_avals = (hooks.discharged(jaxpr) or closed).out_avals
     lowered.place = hooks.place(
         jaxpr,
         [signatures[index] for index in kept],

@@ -293,8 +293,16 @@ def _(*, dtype, memory_space):
     return ShapedArray((), dtype)
 
 
+def _held(ref: Ref) -> Any:
+    """Return the value of now. What was stored is strong, and what a reference of a weak type gives
+    is weak, except in a program that is made pure, where its values are all that there is.
+    """
+    weak = ref.aval.inner_aval.weak_type and not ref._trace.has_cells
+    return to_dtype(ref._value, ref.dtype, True) if weak else ref._value
+
+
 freeze_p = _RefPrimitive("freeze")
-freeze_p.on_cell = lambda ref: ref._value
+freeze_p.on_cell = lambda ref: _held(ref)
 _shared_rules(freeze_p, FreezeEffect)
 
 
@@ -324,7 +332,8 @@ def _(ref, *operands, index):
 
 def _get_cell(ref, *operands, index):
     _check_bounds(ref, index)
-    found = _read(ref._value, operands, index)
+    held = _held(ref)
+    found = _read(held, operands, index)
     return _copied(found) if found is ref._value else found
 
 
@@ -384,8 +393,11 @@ def _on_cell(primitive: Primitive, how: str):
         _check_bounds(ref, index)
         avals = (ref.aval, get_aval(value), *map(get_aval, operands))
         primitive.out_avals(avals, {"index": index})
-        old = ref._value
+        old = _held(ref)
         made = _write(old, operands, index, value, how)
+        scattered = any(get_aval(x).ndim for x in operands)
+        if not scattered and (how == "set" or (index and ref._trace.has_cells)):
+            made = to_dtype(made, ref.dtype, False)
         ref.replace(_laid_out(_copied(made) if made is value else made), primitive.changes)
         return _read(old, operands, index) if primitive is swap_p else []
 
@@ -559,7 +571,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
 
 
 def _typed(ref: Any, value: Any, converts: bool = True) -> Any:
-    """A value in the dtype of the reference where it is converted; weak as that.
+    """A value in the dtype of the reference where it is converted, and never weak.
 
     ValueError for a reference.
     """
@@ -569,16 +581,10 @@ def _typed(ref: Any, value: Any, converts: bool = True) -> Any:
         )
     aval, held = get_aval(value), get_aval(ref) if isinstance(ref, Ref) else ref
     held = getattr(held, "inner_aval", held)
-    if aval.dtype == held.dtype:
-        strengthened = aval.weak_type and not held.weak_type
-    else:
-        strengthened = converts and _fits(aval, held.dtype)
-    if strengthened:
+    if converts and (aval.weak_type if aval.dtype == held.dtype else _fits(aval, held.dtype)):
         value = convert_element_type(value, held.dtype)
-        aval = get_aval(value)
-    value = value if isinstance(value, (Array, Tracer)) else as_value(value)
-    if held.weak_type and not aval.weak_type and aval.dtype == held.dtype:
-        return to_dtype(value, held.dtype, True)
+    if not isinstance(value, (Array, Tracer)):
+        value = as_value(value)
     return value
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from minijax.arguments.functions import path_of, place_of
 from minijax.arrays.array import ArrayImpl
@@ -172,13 +173,19 @@ def on_values(closed: ClosedJaxpr, chosen: Sequence[bool] | None = None) -> Clos
 # Functions from a jaxpr to a program that does the same without what it makes of no arrays, or None.
 passes: list[Callable[[Jaxpr], ClosedJaxpr | None]] = []
 makers: set[Primitive] = set()  # primitives that make references
+# A jaxpr is asked for once for the types of its results, which follow what was stored, and once to
+# be lowered.
+_made_pure: WeakKeyDictionary[Jaxpr, ClosedJaxpr] = WeakKeyDictionary()
 
 
 def _without_made(jaxpr: Jaxpr) -> ClosedJaxpr | None:
     if not any(eqn.primitive in makers for eqn in jaxpr.eqns):
         return None
-    closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
-    return without_refs(closed, [None] * len(closed.in_avals), ())
+    made = _made_pure.get(jaxpr)
+    if made is None:
+        closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+        made = _made_pure[jaxpr] = without_refs(closed, [None] * len(closed.in_avals), ())
+    return made
 
 
 passes.append(_without_made)

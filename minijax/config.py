@@ -466,7 +466,7 @@ _ABOUT = {  # what the settings with a public context manager do
     "no_execution": "whether running a program is an error",
     "numpy_dtype_promotion": "the rules by which dtypes are promoted",
     "numpy_rank_promotion": "what happens when arrays of different ranks are broadcast",
-    "softmax_custom_jvp": "the flag `softmax_custom_jvp`, which has no effect",
+    "softmax_custom_jvp": "whether the derivative of `nn.softmax` is computed from its result",
     "thread_guard": "the flag `thread_guard`, which has no effect",
     "threefry_partitionable": "whether random bits of a shape can be made in parts",
     "transfer_guard": "whether transfers between devices and the host are allowed",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.arguments.values import known_value
+from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.custom_rules.custom_jvp import custom_jvp
@@ -188,20 +188,22 @@ def softmax(
     Array([0.5, 0.5], dtype=float32)
     """
     x = _masked("softmax", x, where)
-    return _softmax(x, where, axis)
+    chosen = _softmax_by_result if local.context.settings.softmax_custom_jvp else _softmax
+    return chosen(x, where, axis)
 
 
-@partial(custom_jvp, nondiff_argnums=(2,))
 def _softmax(x, where, axis):
     _, terms, total = _exponentials(x, axis, where)
     out = terms / total
     return out if where is None else jnp.where(where, out, 0)
 
 
-@_softmax.defjvp
+_softmax_by_result = custom_jvp(_softmax, nondiff_argnums=(2,))
+
+
+@_softmax_by_result.defjvp
 def _(axis, primals, tangents):
-    # By the result: the derivative of the quotient would read whole arrays some times more.
-    out, tangent = _softmax(*primals, axis), tangents[0]
+    out, tangent = _softmax_by_result(*primals, axis), tangents[0]
     return out, out * (tangent - jnp.sum(out * tangent, axis=axis, keepdims=True))
 
 

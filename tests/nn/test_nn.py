@@ -358,3 +358,18 @@ def test_types_of_few_bits(name):
         else:
             assert value == theirs[0], dtype
         assert derivative == theirs[1], dtype
+
+
+@pytest.mark.parametrize("by_result", [False, True])
+def test_softmax_has_the_derivative_that_the_flag_chooses(by_result):
+    x = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4)
+
+    def found(m):
+        with m.softmax_custom_jvp(by_result):
+            closed = m.make_jaxpr(m.nn.softmax)(x)
+            derivative = m.jit(m.jacrev(m.nn.softmax))(x)
+        return [eqn.primitive.name for eqn in closed.jaxpr.eqns], np.asarray(derivative)
+
+    (ours, derivative), (upstreams, expected) = found(minijax), found(jax)
+    assert ours == upstreams
+    np.testing.assert_allclose(derivative, expected, rtol=1e-5, atol=1e-7)

@@ -74,7 +74,8 @@ from minijax.transforms.grad import (
 from minijax.transforms.jit import jit
 from minijax.transforms.make_jaxpr import make_jaxpr
 from minijax.transforms.vmap import vmap
-from minijax.version import __version__, __version_info__
+from minijax.version import __version__ as __version__
+from minijax.version import __version_info__ as __version_info__
 
 if _is_present("minijax.features.references"):
     from minijax.features.references.cells import Ref
@@ -175,6 +176,7 @@ if TYPE_CHECKING:
         ad,
         ad_checkpoint,
         api_util,
+        core,
         custom_batching,
         custom_derivatives,
         debug,
@@ -202,6 +204,7 @@ if TYPE_CHECKING:
         stages,
         test_util,
         typing,
+        version,
     )
     from minijax.environment import host_count, host_id, host_ids, print_environment_info
     from minijax.explain.strictness import strict

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
 import ml_dtypes
 import numpy as np
@@ -25,7 +25,13 @@ from minijax.errors import TypePromotionError, float0_error
 from minijax.namespace import shown, user_stacklevel
 
 if TYPE_CHECKING:  # ml_dtypes has no types
-    from numpy import finfo, iinfo
+
+    class finfo(np.finfo[Any]):
+        def __new__(cls, dtype: Any) -> finfo: ...
+
+    class iinfo(np.iinfo[Any]):
+        def __new__(cls, int_type: Any) -> iinfo: ...
+
 else:
     from ml_dtypes import finfo, iinfo
 
@@ -219,7 +225,7 @@ def _numpy_dtype(name: Any) -> np.dtype:
         ) from None
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
     """The dtype arrays get for `dtype` in the current mode: 64-bit ones narrow when x64 is off.
 
     Raises ValueError for an extended dtype unless `allow_extended_dtype`, and TypeError for what is
@@ -815,7 +821,11 @@ def lattice_result_type(*args: Any) -> tuple[DType, bool]:
     return promote(tuple([dtype_and_weak_type(arg) for arg in args]))
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> np.dtype[Any]: ...
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[np.dtype[Any], bool]: ...
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """Return the dtype to which arrays, scalars and dtypes promote together.
 
     - `*args`: at least one array, scalar or dtype; Python numbers are weakly typed.

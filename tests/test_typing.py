@@ -2,6 +2,8 @@
 found.
 """
 
+import ast
+import builtins
 import importlib
 import inspect
 import json
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import everywhere
 from tests.test_namespace import MODULES
 
 TYPED = Path(__file__).parent / "typed"
@@ -74,6 +77,70 @@ def test_mistakes_are_found(errors):
 
 def test_the_program_runs():
     subprocess.run([sys.executable, str(TYPED / "program.py")], check=True)
+
+
+# -- the calls of all functions --------------------------------------------------------------------
+
+# Names of arrays that stand for something else in these calls.
+MISUSED = re.compile(
+    r"jnp\.vectorize\(F|lax\.(DotDimensionNumbers|all_to_all|pbroadcast|ppermute|precv|psend|pshuffle)\("
+)
+# Types that leave open what is given: upstream's functions that are jitted lose theirs, too.
+OPEN = re.compile(r"\b(Any|Unknown)\b|\|")
+
+
+def _typed_rows(library):
+    """A module of functions that give the calls of `everywhere`, with the types of all arrays."""
+    space = {"jax": "", "jnp": ".numpy", "lax": ".lax", "special": ".scipy.special"}
+    space |= {name: "." + name for name in ("nn", "random", "image", "scipy")}
+    lines = ["import operator", "from typing import Any", "import numpy as np"]
+    lines += [f"import {library}{module} as {name}" for name, module in space.items()]
+    calls = sorted({row.text: row for row in everywhere.rows()}.items())
+    for number, (text, row) in enumerate(calls):
+        tree = list(ast.walk(ast.parse(text, mode="eval")))
+        bound = {node.arg for node in tree if isinstance(node, ast.arg)}
+        free = {node.id for node in tree if isinstance(node, ast.Name)} - bound - {*dir(builtins)}
+        kinds = [
+            f"{name}: {'jax.Array' if name in {*row.arrays, 'key', 'KEY'} else 'Any'}"
+            for name in sorted(free - {*space, "operator", "np"})
+        ]
+        lines += [f"def call_{number}({', '.join(kinds)}):", f"    reveal_type({text})"]
+    return "\n".join(lines) + "\n"
+
+
+def _revealed(library, folder):
+    """By the text of a call its type, as pyright sees it, or the error that it finds."""
+    source = _typed_rows(library)
+    folder.mkdir()
+    (folder / "calls.py").write_text(source)
+    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable,
+         "-p", str(folder)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    lines, found = source.splitlines(), {}
+    for d in json.loads(done.stdout)["generalDiagnostics"]:
+        text = lines[d["range"]["start"]["line"]].strip()
+        if d["severity"] == "error":
+            found[text] = "error: " + d["message"]
+        elif d["severity"] == "information" and " is " in d["message"]:
+            kind = d["message"].rsplit(' is "', 1)[1].rstrip('"')
+            found.setdefault(text, re.sub(r"\b\w+(\.\w+)*\.(?=\w)", "", kind))
+    return found
+
+
+def test_calls_have_types_no_worse_than_upstreams(tmp_path):
+    """No call is an error, or of an open type, where upstream's is not."""
+    ours, theirs = (_revealed(name, tmp_path / name) for name in ("minijax", "jax"))
+    assert len(theirs) > 2400
+    worse = {
+        text: (kind, ours.get(text))
+        for text, kind in theirs.items()
+        if not kind.startswith("error") and not OPEN.search(kind) and not MISUSED.search(text)
+        if text not in ours or ours[text].startswith("error") or OPEN.search(ours[text])
+    }
+    assert not worse
 
 
 # Annotations made of these words alone say what upstream takes or gives.

@@ -41,6 +41,10 @@ class AbstractValue:
     vspace_zero: Callable[[], Any] | None = None
     vspace_add: Callable[[Any, Any], Any] | None = None
 
+    if TYPE_CHECKING:  # attributes of one type only, or that follow from the placement
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def strip_weak_type(self) -> AbstractValue:
         return self
 
@@ -143,10 +147,6 @@ class ShapedArray(AbstractValue):
             return _interned[shape, dtype, weak_type, placement]
         except (KeyError, TypeError):
             return _intern(cls, shape, dtype, weak_type, placement)
-
-    if TYPE_CHECKING:  # attributes that follow from the placement
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def update(self, **changes: Any) -> ShapedArray:
         """Return the type with some fields changed; a change of shape may change the placement."""

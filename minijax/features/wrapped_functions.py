@@ -101,7 +101,7 @@ class WrappedFun:
 
 
 def wrap_init(
-    f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None
+    f: Callable[..., Any], params: Any = None, *, debug_info: DebugInfo | None = None
 ) -> WrappedFun:
     """A function without layers; `params` are keyword arguments that it is always given."""
     fixed = {} if params is None else dict(params)

@@ -386,7 +386,7 @@ def stage(x: ArrayLike, /) -> Array:
     return stage_p.bind(x)
 
 
-def dtype(x: Any) -> DTypeLike:
+def dtype(x: Any) -> np.dtype[Any]:
     """Return the dtype of a value, a dtype or a Python type in the current mode.
 
     - `x`: array, number, dtype or type; 64-bit dtypes give 32-bit ones unless 64-bit mode is on

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import index
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -538,7 +538,21 @@ def _(ct, operand, indices, updates, **params):
 # -- the functions ---------------------------------------------------------------------------------
 
 
-def _scatter_function(p: Primitive, doing: str, example: str) -> Callable:
+class _Scatter(Protocol):
+    def __call__(
+        self,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Array: ...
+
+
+def _scatter_function(p: Primitive, doing: str, example: str) -> _Scatter:
     name = p.name.replace("-", "_")
 
     def function(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -236,6 +236,14 @@ def _lower_sort(b, operands, dimension: int, is_stable: bool, num_keys: int) -> 
     return b.op_n("stablehlo.sort", operands, outs, attributes, [b.region(scalars, body)])
 
 
+@overload
+def sort(
+    operand: Array, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[Array], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
 def sort(
     operand: Array | Sequence[Array], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Array | tuple[Array, ...]:
@@ -364,7 +372,7 @@ def _greatest(b, x, k: int, axis: int, outs: Sequence[ShapedArray]) -> list:
     return [b.transpose(values, back), b.transpose(places, back)]
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """Return the `k` greatest elements along an axis and their indices.
 
     - `operand`: array of real numbers; NaN is greatest, of equal elements the first come first
@@ -531,7 +539,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> list[Array]:
+) -> tuple[Array, Array]:
     """Return the `k` greatest elements along an axis, approximately, and their indices.
 
     - `operand`: floating-point array
@@ -559,7 +567,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> list[Array]:
+) -> tuple[Array, Array]:
     """Return the `k` least elements along an axis, approximately, and their indices.
 
     - `operand`: floating-point array

@@ -43,7 +43,7 @@ def _flat(name: str, a: Any) -> Any:
     return ravel(a)
 
 
-def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
+def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable[..., Array]:
     """`skipped` is what stands in for NaN; None where NaN counts."""
 
     def body(a, axis, dtype, out):

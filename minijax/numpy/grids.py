@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -74,6 +74,18 @@ def meshgrid(
     return out
 
 
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: Literal[False] = False
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]: ...
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
@@ -149,7 +161,10 @@ def _axis_of_slice(s: slice, name: str) -> Array:
     return arange(start, s.stop, step)
 
 
-class _Grid:
+_Grids = TypeVar("_Grids")
+
+
+class _Grid(Generic[_Grids]):
     """Make grids of coordinates by slicing: `mgrid` full ones, `ogrid` ones that broadcast.
 
     Indexed by one slice or a tuple of slices `start:stop:step`, of real numbers; an imaginary step
@@ -168,7 +183,10 @@ class _Grid:
 
     @boundary
     @promoting_freely()
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> _Grids:
+        return self._made(key)
+
+    def _made(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _axis_of_slice(key, self.name)
         axes = [_axis_of_slice(s, self.name) for s in key]
@@ -183,8 +201,8 @@ class _Grid:
         return f"<minijax.numpy.{self.name}>"
 
 
-mgrid = _Grid("mgrid", sparse=False)
-ogrid = _Grid("ogrid", sparse=True)
+mgrid: _Grid[Array] = _Grid("mgrid", sparse=False)
+ogrid: _Grid[Array | list[Array]] = _Grid("ogrid", sparse=True)
 
 
 class _AxisJoiner:
@@ -207,7 +225,7 @@ class _AxisJoiner:
         self.name, self._default = name, (axis, ndmin, trans1d)
 
     @boundary
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Array:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self._default
         matrix = None

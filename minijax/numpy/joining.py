@@ -296,7 +296,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 @library
-def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
+def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """Assemble an array from nested lists of blocks.
 
     - `arrays`: array, or lists of arrays nested to equal depth; the innermost lists are joined

@@ -484,8 +484,13 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 
 @library(static=("axisa", "axisb", "axisc", "axis"))
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
     """Compute cross products of vectors of two or three components.
 
     - `a`, `b`: arrays of shape (..., 2) or (..., 3); other axes broadcast.

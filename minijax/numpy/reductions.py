@@ -118,7 +118,7 @@ def mask_of(name: str, where: Any) -> Any:
     return where
 
 
-def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Callable:
+def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Callable[..., Array]:
     def body(a, axis, dtype, out, keepdims, initial, where, promote_integers):
         check_no_out(name, out)
         a = to_array(name, a)
@@ -334,7 +334,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 # -- truth ------------------------------------------------------------------------------------
 
 
-def _truth_of(name: str, reduce_p: Any, identity: bool) -> Callable:
+def _truth_of(name: str, reduce_p: Any, identity: bool) -> Callable[..., Array]:
     def body(a, axis, out, keepdims, where):
         check_no_out(name, out)
         _unnamed(name, axis)

@@ -241,7 +241,7 @@ def flatnonzero(
 
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
-) -> tuple[Array, Array]:
+) -> tuple[Array, ...]:
     """Return the indices of an n by n matrix that a masking function keeps.
 
     - `n`: an int, the size of the matrix.

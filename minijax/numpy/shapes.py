@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -465,6 +465,12 @@ def _at_least(name: str, arrays: Sequence[Any], places: dict[int, tuple[int, ...
     return out[0] if len(out) == 1 else out
 
 
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
 @library
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """View scalars as arrays of one dimension; other arrays stay as they are.
@@ -479,6 +485,12 @@ def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     return _at_least("atleast_1d", arys, {0: (0,)})
 
 
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
 @library
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least two dimensions, with new axes in front.
@@ -493,6 +505,12 @@ def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     return _at_least("atleast_2d", arys, {0: (0, 1), 1: (0,)})
 
 
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]: ...
 @library
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least three dimensions.

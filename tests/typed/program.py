@@ -11,6 +11,7 @@ import minijax.numpy as jnp
 from minijax import Array, lax, nn, random
 from minijax.experimental import checkify
 from minijax.numpy import fft, linalg
+from minijax.scipy import linalg as jlinalg
 from minijax.scipy import special
 from minijax.scipy import stats as jstats
 from minijax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -272,6 +273,27 @@ def points(point: Point) -> Point:
     assert_type(structure.num_leaves, int)
     other: Point = jax.tree.unflatten(structure, leaves)
     return other
+
+
+# Results whose type a flag decides.
+def flags(x: Array) -> None:
+    assert_type(jnp.average(x), Array)
+    assert_type(jnp.average(x, returned=True), tuple[Array, Array])
+    assert_type(jnp.linalg.svd(x, compute_uv=False), Array)
+    assert_type(jnp.linalg.svd(x).S, Array)
+    assert_type(jnp.linalg.qr(x, mode="r"), Array)
+    assert_type(jnp.linalg.qr(x).Q, Array)
+    assert_type(jnp.atleast_2d(x), Array)
+    assert_type(jnp.atleast_2d(x, x), list[Array])
+    assert_type(jax.nn.logsumexp(x), Array)
+    assert_type(jax.nn.logsumexp(x, return_sign=True), tuple[Array, Array])
+    assert_type(lax.sort(x), Array)
+    assert_type(lax.sort((x, x), num_keys=2), tuple[Array, ...])
+    assert_type(jlinalg.eigh(x, eigvals_only=True), Array)
+    assert_type(jlinalg.lu(x, permute_l=True), tuple[Array, Array])
+    zeros: Array = jnp.zeros(3, jnp.result_type(x, jnp.int8))
+    print(jnp.finfo(x.dtype).eps, jax.typeof(x).sharding, jax.core.Tracer, zeros)
+    print(jax.__version__, jax.__version_info__ >= (0, 1, 0))
 
 
 # Many devices.

@@ -202,7 +202,7 @@ def _(b, x, *, lower):
 
 
 @library(static=("lower",), converted=("lower",))
-def tridiagonal(a: Array, *, lower: bool = True) -> list[Array]:
+def tridiagonal(a: Array, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Reduce Hermitian matrices to real tridiagonal form.
 
     - `a`: floating-point or complex array of shape (..., n, n), of which one triangle is read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -332,6 +332,22 @@ def _factor_nothing(x: Any, pivoting: bool, k: int) -> list[Any]:
 qr_p.lower(lower_by(_factor))
 
 
+@overload
+def qr(
+    x: Array,
+    *,
+    pivoting: Literal[False] = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    x: Array, *, pivoting: Literal[True], full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr(
+    x: Array, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
 @library(static=("pivoting", "full_matrices", "use_magma"), converted=("pivoting", "full_matrices"))
 def qr(
     x: Array, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None

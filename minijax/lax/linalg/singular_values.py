@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -170,6 +170,33 @@ def _identity(b, out: ShapedArray):
     return b.broadcast(b.constant(np.eye(*square.shape, dtype=out.dtype), square), out.shape)
 
 
+@overload
+def svd(
+    x: Array,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    x: Array,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Array: ...
+@overload
+def svd(
+    x: Array,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Array | tuple[Array, Array, Array]: ...
 @library(
     static=("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
     converted=("full_matrices", "compute_uv"),

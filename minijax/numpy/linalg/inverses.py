@@ -244,7 +244,7 @@ def _minimum_norm(a: Any, b: Any, rcond: Any, dtype: Any) -> tuple[Any, Any, Any
 
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, ...]:
+) -> tuple[Array, Array, Array, Array]:
     """Compute the least-squares solution of a @ x = b that has the least norm.
 
     - `a`: array of shape (m, n); `b`: array of shape (m,) or (m, k).

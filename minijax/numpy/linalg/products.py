@@ -81,7 +81,7 @@ def tensordot(
 
 
 @library(static=("axis",), converted=("axis",))
-def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: Any = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Compute cross products of vectors of three components.
 
     - `x1`, `x2`: arrays of shape (..., 3, ...); other axes broadcast.

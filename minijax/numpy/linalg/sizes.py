@@ -117,8 +117,8 @@ def _of_singular_values(x: Any, axes: tuple[int, int], keepdims: bool, reduce: A
 @library(static=("ord", "axis", "keepdims"))
 def norm(
     x: ArrayLike,
-    ord: int | str | None = None,
-    axis: tuple[int, ...] | int | None = None,
+    ord: int | float | str | None = None,
+    axis: Sequence[int] | int | None = None,
     keepdims: bool = False,
 ) -> Array:
     """Compute the norm of vectors or matrices.
@@ -464,7 +464,7 @@ for _rule in (_slogdet_lu, _slogdet_qr):
 
 
 @library(static=("method",), whole=True)
-def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Compute signs and logarithms of absolute values of determinants.
 
     - `a`: array of shape (..., n, n).

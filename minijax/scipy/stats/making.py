@@ -195,7 +195,7 @@ def _documented(made: Callable, about: str | None, names: list[str]) -> str | No
     """
 
 
-def exponential(log: Callable, doc: str) -> Callable:
+def exponential(log: Callable[..., Any], doc: str) -> Callable[..., Array]:
     """The exponential of one of the functions above, with the same parameters."""
     code = log.__wrapped__.__code__
     names = code.co_varnames[: code.co_argcount]

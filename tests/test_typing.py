@@ -85,6 +85,21 @@ def test_the_program_runs():
 MISUSED = re.compile(
     r"jnp\.vectorize\(F|lax\.(DotDimensionNumbers|all_to_all|pbroadcast|ppermute|precv|psend|pshuffle)\("
 )
+# Transforms of functions without annotations: x is an array.
+TRANSFORMS = [
+    "jax.grad(lambda x: x**3)(2.0)", "jax.value_and_grad(lambda x: x * x)(x)[0]",
+    "jax.grad(jax.checkpoint(lambda x: x**3))(2.0)", "jax.hessian(lambda x: x @ x)(x)",
+    "jax.grad(lambda x, y: (x * y, y), has_aux=True)(2.0, 3.0)", "jax.jacfwd(lambda x: x * 2)(1.0)",
+    "jax.grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)", "jax.vmap(lambda x, y: x @ y)(x, x)",
+    "jax.vjp(lambda x: x * x, 2.0)[1](1.0)", "jax.jvp(lambda x: x * x, (2.0,), (3.0,))",
+    "jax.linearize(lambda x: x * x, 2.0)[1](1.0)", "jax.jit(lambda x: x * 2)(1.0)",
+    "jax.pmap(lambda x: x * 2)(x)", "jax.checkpoint(lambda x: x + 1)(2.0)",
+    "jax.custom_jvp(lambda x: x * x)(x)", "jax.eval_shape(lambda x: x + 1, 2.0)",
+    "jax.make_jaxpr(lambda x: x * x)(2.0).jaxpr", "jax.tree.map(lambda x: x * 2, [1, 2])",
+    "jax.lax.scan(lambda c, x: (c + x, c * x), x, x)", "jax.new_ref(x)[0]",
+    "jax.lax.while_loop(lambda c: c < 3, lambda c: c * 2, 1.0)", "jax.typeof(x).sharding",
+    "jax.lax.cond(True, lambda x: x + 1, lambda x: x * 2, 1.0)", "jax.core.Tracer",
+]  # fmt: skip
 # Types that leave open what is given: upstream's functions that are jitted lose theirs, too.
 OPEN = re.compile(r"\b(Any|Unknown)\b|\|")
 
@@ -95,13 +110,14 @@ def _typed_rows(library):
     space |= {name: "." + name for name in ("nn", "random", "image", "scipy")}
     lines = ["import operator", "from typing import Any", "import numpy as np"]
     lines += [f"import {library}{module} as {name}" for name, module in space.items()]
-    calls = sorted({row.text: row for row in everywhere.rows()}.items())
-    for number, (text, row) in enumerate(calls):
+    arrays = {row.text: {*row.arrays, "key", "KEY"} for row in everywhere.rows()}
+    arrays |= {text: {"x"} for text in TRANSFORMS}
+    for number, (text, named) in enumerate(sorted(arrays.items())):
         tree = list(ast.walk(ast.parse(text, mode="eval")))
         bound = {node.arg for node in tree if isinstance(node, ast.arg)}
         free = {node.id for node in tree if isinstance(node, ast.Name)} - bound - {*dir(builtins)}
         kinds = [
-            f"{name}: {'jax.Array' if name in {*row.arrays, 'key', 'KEY'} else 'Any'}"
+            f"{name}: {'jax.Array' if name in named else 'Any'}"
             for name in sorted(free - {*space, "operator", "np"})
         ]
         lines += [f"def call_{number}({', '.join(kinds)}):", f"    reveal_type({text})"]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from minijax.namespace import hiding
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from minijax.array_members import ArrayMembers as _Members  # their types
 else:
     _Members = object
@@ -35,9 +37,7 @@ class Array(_Members):
     aval: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError(
-            "Array cannot be made directly: use minijax.numpy.array(...) or asarray(...)"
-        )
+        raise TypeError("Array cannot be made directly: use minijax.numpy.array or asarray")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ class Array(_Members):
         return self.aval.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[Any]:
         """Data type of the elements."""
         return self.aval.dtype
 

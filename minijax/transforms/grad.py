@@ -36,7 +36,7 @@ from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = ["differentiated", "grad", "jvp", "linearize", "value_and_grad", "vjp"]
 
-_A = TypeVar("_A")  # the first argument
+_A = TypeVar("_A", bound=Any)  # the first argument; Any for that of a lambda
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _X = TypeVar("_X")  # auxiliary data

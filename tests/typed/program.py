@@ -296,6 +296,14 @@ def flags(x: Array) -> None:
     print(jax.__version__, jax.__version_info__ >= (0, 1, 0))
 
 
+# References.
+def references(x: Array) -> None:
+    ref = jax.new_ref(x)
+    ref[0] += 1
+    ref.at[1:].addupdate(2)
+    assert_type(ref[...], Array)
+
+
 # Many devices.
 def devices(x: Array) -> Array:
     mesh = jax.make_mesh((1,), ("data",))

@@ -10,11 +10,12 @@ pure (`features.references.discharge`); so it is done before it is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minijax import errors, tree_util
 from minijax.arguments.functions import place_of
 from minijax.config import local
+from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, ShapedArray, opaque_types
 from minijax.core.primitive import RuleColumn
 from minijax.core.staging import JaxprTrace
@@ -149,6 +150,13 @@ class Ref(Reference, metaclass=_AlsoTracers):
                 "new_ref."
             )
         self.aval = AbstractRef(value.aval) if aval is None else aval
+
+    if TYPE_CHECKING:  # what `lax` attaches
+        at: Any
+
+        def __getitem__(self, idx: Any) -> Array: ...
+        def __setitem__(self, idx: Any, value: Any) -> None: ...
+        def addupdate(self, value: Any, idx: Any = None) -> None: ...
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

@@ -157,6 +157,13 @@ def say_where(error: TypeError, name: str, args: tuple) -> None:
         )
 
 
+def length_of(shape: Sequence[Any]) -> Any:
+    """The length of an array of this shape. TypeError for that of a scalar."""
+    if not shape:
+        raise TypeError("len() of unsized object: a scalar has no length; x.size is 1")
+    return shape[0]
+
+
 def shape_error(sizes: Sequence[Any] | str, name: str = "") -> TypeError:
     """Return the error for an argument that is no shape."""
     lines = [f"Shapes must be 1D sequences of concrete values of integer type, got {sizes}."]

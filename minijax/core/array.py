@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from minijax.errors import length_of
 from minijax.namespace import hiding
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Array(_Members):
         return self.aval.size * self.aval.dtype.itemsize
 
     def __len__(self) -> int:
-        return len(self.aval)
+        return length_of(self.aval.shape)
 
     __hash__ = None  # type: ignore[assignment]  # so that `isinstance(x, Hashable)` is False
 

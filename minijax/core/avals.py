@@ -131,7 +131,9 @@ class ShapedArray(AbstractValue):
     from further keyword arguments.
     """
 
-    __slots__ = ("__dict__", "dtype", "ndim", "placement", "shape", "size", "weak_type")
+    __slots__ = (
+        "__dict__", "__weakref__", "dtype", "ndim", "placement", "shape", "size", "weak_type",
+    )  # fmt: skip
 
     shape: Shape
     dtype: np.dtype[Any]
@@ -228,11 +230,6 @@ class ShapedArray(AbstractValue):
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short()}{weak})"
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object: a scalar has no length; x.size is 1")
-        return self.shape[0]
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.shape, self.dtype, self.weak_type)

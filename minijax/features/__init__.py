@@ -14,6 +14,7 @@ from minijax.features import (
     effects,
     export,
     frontend_attributes,
+    pickling,
     printing,
     sharding,
     source_info,

@@ -100,7 +100,9 @@ class PRNGSpec:
 class KeyType(dtypes.ExtendedDType):
     """The dtype of arrays of random keys of one implementation; one object for each."""
 
-    __slots__ = ("_impl", "_rules", "itemsize", "name", "physical_element_aval")
+    __slots__ = (
+        "__weakref__", "_impl", "_rules", "itemsize", "name", "physical_element_aval",
+    )  # fmt: skip
 
     type = dtypes.prng_key
     kind = "K"  # NumPy has no such letter: it belongs to no category of numbers

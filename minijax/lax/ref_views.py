@@ -15,6 +15,7 @@ from minijax import dtypes, tree_util
 from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
 from minijax.core.staging import StagedTracer, trace_to_jaxpr
+from minijax.errors import length_of
 from minijax.features.references.cells import Ref, attach_to_refs
 from minijax.features.slots import slots
 from minijax.lax import ref_calls, refs  # noqa: F401  (the rules of calls)
@@ -82,7 +83,7 @@ class RefView:
     T = property(lambda self: self.transpose())
 
     def __len__(self) -> int:
-        return len(self.aval)
+        return length_of(self.shape)
 
     def __repr__(self) -> str:
         return f"RefView({self.aval.str_short()} of {self.ref!r})"

@@ -77,7 +77,7 @@ class PartitionSpec:
     P('data', None)
     """
 
-    __slots__ = ("_partitions", "reduced", "unreduced")
+    __slots__ = ("__weakref__", "_partitions", "reduced", "unreduced")
     __dir__ = hiding("split_axes", "sums")
 
     UNCONSTRAINED = UNCONSTRAINED

@@ -106,9 +106,6 @@ class AbstractRef(AbstractValue):
     def __repr__(self) -> str:
         return self.str_short()
 
-    def __len__(self) -> int:
-        return len(self.inner_aval)
-
     def __reduce__(self) -> Any:
         return AbstractRef, (self.inner_aval, self.memory_space)
 
@@ -168,7 +165,7 @@ class Ref(Reference, metaclass=_AlsoTracers):
     format = property(lambda self: self._value.format)
 
     def __len__(self) -> int:
-        return len(self.aval)
+        return errors.length_of(self.shape)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self)))

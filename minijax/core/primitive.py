@@ -89,10 +89,10 @@ class Primitive:
     """
 
     __slots__ = (
-        "__weakref__", "_avals", "_effects_by_type", "holds_programs", "multiple_results", "name",
+        "__dict__", "__weakref__", "_effects_by_type", "holds_programs", "multiple_results", "name",
         "printed", "programs", "rule_batch", "rule_batch_axis", "rule_dce", "rule_effects",
         "rule_impl", "rule_jvp", "rule_layout", "rule_linearize", "rule_lower", "rule_partial_eval",
-        "rule_shape", "rule_stage", "rule_steps", "rule_transpose", "shown", "user_rules",
+        "_avals", "rule_shape", "rule_stage", "rule_steps", "rule_transpose", "shown", "user_rules",
     )  # fmt: skip
 
     def __init__(

@@ -862,6 +862,16 @@ def product(m, a, b):
     )
 
 
+def attributes_of_primitive(p):
+    """Set attributes of a primitive, its own `bind` among them, and take them away again."""
+    was = p.call_primitive
+    p.call_primitive, p.ours, p.bind = not was, [1], lambda *args, **params: (args, params)
+    told = str((p.call_primitive, p.ours, p.bind(1, y=2)))
+    p.call_primitive = was
+    del p.ours, p.bind
+    return told + str((p.call_primitive, hasattr(p, "ours"), callable(p.bind)))
+
+
 SINGLE = {
     "expand_dims, range": lambda m, faces: m.numpy.expand_dims(X, range(2)),
     "expand_dims, array": lambda m, faces: m.numpy.expand_dims(X, np.array([0, 2])),
@@ -881,6 +891,11 @@ SINGLE = {
     "calls": lambda m, faces: str(
         [getattr(faces.core.primitives, n).call_primitive for n in ("jit_p", "add_p", "scan_p")]
     ),
+    "attributes of a primitive": lambda m, faces: attributes_of_primitive(
+        faces.core.Primitive("p")
+    ),
+    "attributes of call": lambda m, faces: attributes_of_primitive(faces.core.primitives.call_p),
+    "attributes of scan": lambda m, faces: attributes_of_primitive(m.lax.scan_p),
     "devices in order": lambda m, faces: str(
         [d.id for d in formats(m)[0].sharding._addressable_device_assignment]
     ),

@@ -59,7 +59,7 @@ class HiPrimitive(HighPrimitive):
       primitive, if it is to be differentiated
     """
 
-    __slots__ = ("__dict__",)
+    __slots__ = ()
 
     def __init__(self, name: str):
         super().__init__(name)

@@ -124,6 +124,16 @@ if TYPE_CHECKING:
         """An error of XLA's; jaxlib's class, which `runtime.executables` puts here."""
 
 
+class RefOperandError(ValueError, TypeError):
+    """A reference was given to an operation on arrays."""
+
+    def __init__(self, primitive: Any, aval: Any):
+        super().__init__(
+            f"Attempting to pass a Ref {aval.str_short()} to a primitive: {primitive.name} -- did you "
+            "forget to unpack ([...]) the ref? Operations take what it holds: read it, as in ref[...]."
+        )
+
+
 class Float0Error(TypeError, ValueError):
     """An array of float0 was used as numbers; upstream's class depends on which check meets it."""
 

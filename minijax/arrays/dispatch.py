@@ -369,7 +369,7 @@ def run_primitive(
             return found
     if primitive.rule_impl is not None and use_impl:
         return primitive.rule_impl(*args, **params)
-    arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
+    arrays = [a if type(a) is ArrayImpl else concrete(a, primitive) for a in args]
     if primitive.holds_programs:  # kept with the first of them
         tables, described = _tables_of(params)
     else:
@@ -423,7 +423,7 @@ def _compile_primitive(primitive, signatures, params) -> Program:
     return program
 
 
-def concrete(x: Any) -> ArrayImpl:
+def concrete(x: Any, primitive: Primitive | None = None) -> ArrayImpl:
     """Return an argument of an eager operation as an array; an error for tracers."""
     if isinstance(x, Tracer):
         check_alive(x)
@@ -431,7 +431,7 @@ def concrete(x: Any) -> ArrayImpl:
             f"A traced array reached an operation that runs at once: {x!r}.\n{x.origin()}\nWithin "
             "ensure_compile_time_eval() all operands must be known."
         )
-    return as_operand(x) if type(x) not in opaque_types else hooks.unvalued(x)
+    return as_operand(x) if type(x) not in opaque_types else hooks.unvalued(x, primitive)
 
 
 def clear_programs() -> None:

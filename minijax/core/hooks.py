@@ -168,7 +168,7 @@ class Hooks(Slots):
         """Return the `ShapeDtypeStruct` that users are given in place of a type."""
         return aval
 
-    def unvalued(self, operand: Any) -> Any:
+    def unvalued(self, operand: Any, primitive: Any) -> Any:
         """Return an operand that is no array as one, for a program that may make no use of it."""
         raise TypeError(f"{operand!r} of type {type(operand)} cannot become an array")
 

@@ -7,6 +7,7 @@ known, in `index`, and arrays, which are operands.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.errors import say_where
 from minijax.features.references.cells import AbstractRef, Ref, check_unmapped, resolved
 from minijax.features.references.discharge import RefTrace, makers
 from minijax.features.references.effects import (
@@ -80,12 +82,14 @@ def split_index(index: Any) -> tuple[tuple, list[Any]]:
     known, operands = [], []
     for entry in entries:
         if isinstance(entry, slice):
-            if any(isinstance(x, Array) for x in (entry.start, entry.stop, entry.step)):
+            parts = [entry.start, entry.stop, entry.step]
+            parts = [operator.index(x) if type(x) is ArrayImpl else x for x in parts]
+            if any(isinstance(x, Array) for x in parts):
                 raise TypeError(
                     f"Slices of references take integers, got {entry}: for a start that is an array "
                     "take pl.ds(start, size), or lax.dynamic_slice of the whole."
                 )
-            known.append(_Slice(entry.start, entry.stop, entry.step))
+            known.append(_Slice(*parts))
         elif type(entry) is Slice:
             computed = not isinstance(entry.start, int)
             known.append(_Window(None if computed else entry.start, entry.size, entry.stride))
@@ -501,7 +505,11 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         raise ValueError(f"new_ref takes kind=None or 'no_grad_no_remat', got {kind!r}.")
     if isinstance(init_val, Ref):
         raise TypeError("new_ref takes an array, got a reference: read it first, as in ref[...].")
-    get_aval(init_val)
+    try:
+        get_aval(init_val)
+    except TypeError as error:
+        say_where(error, "new_ref", (init_val,))
+        raise
     return ref_p.bind(init_val, kind=kind, memory_space=memory_space)
 
 

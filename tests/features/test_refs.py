@@ -660,3 +660,49 @@ def test_compiled_functions_write_in_place(made):
         assert ref.unsafe_buffer_pointer() == address
         np.testing.assert_array_equal(first, kept)
         np.testing.assert_array_equal(ref[...], (kept + 2) * 2)
+
+
+@pytest.mark.parametrize("wrap", ["eager", "jit"])
+@pytest.mark.parametrize("name", ["sin", "neg", "cumsum", "exp", "stop_gradient"])
+def test_operations_refuse_references(name, wrap):
+    """The message begins with upstream's; upstream's assertion where it gives no message."""
+    told = []
+    for m in (minijax, jax):
+        f = getattr(m.lax, name)
+        r = m.new_ref(m.numpy.ones(3))
+        if name == "stop_gradient" and wrap == "eager":
+            assert f(r) is r
+            continue
+        with pytest.raises((ValueError, AssertionError)) as caught:
+            (m.jit(f) if wrap == "jit" else f)(r)
+        told.append(str(caught.value))
+    assert not told or told[0].startswith(told[1].removesuffix("?"))
+    if told:
+        with pytest.raises(TypeError):  # as functions of jax.numpy have it
+            minijax.jit(minijax.numpy.sum)(minijax.new_ref(minijax.numpy.ones(3)))
+
+
+@pytest.mark.parametrize("value", [[1, 2], "a", None], ids=repr)
+def test_new_ref_says_what_it_was_given(value):
+    with pytest.raises(TypeError) as theirs:
+        jax.new_ref(value)
+    with pytest.raises(TypeError) as ours:
+        minijax.new_ref(value)
+    assert str(ours.value).startswith(str(theirs.value).strip())
+
+
+def test_bounds_of_slices_may_be_concrete_arrays():
+    for m in (minijax, jax):
+        r = m.new_ref(m.numpy.arange(5.0))
+        np.testing.assert_array_equal(r[m.numpy.array(1) : np.int32(3)], [1, 2])
+        r[: m.numpy.array(2)] = m.numpy.ones(2)
+        np.testing.assert_array_equal(r[...], [1, 1, 2, 3, 4])
+
+
+def test_checkpointed_calls_write_arrays_into_references():
+    for m in (minijax, jax):
+        r, weak = m.new_ref(m.numpy.float32(0)), m.new_ref(0.0)
+        for ref in (r, weak):
+            m.checkpoint(lambda x, ref=ref: (ref.__setitem__(..., 3.0), x)[1])(1.0)
+            assert isinstance(ref[...], m.Array) and ref[...] == 3
+        assert (r[...].weak_type, weak[...].weak_type) == (False, True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
 
-from minijax import dtypes, tree_util
+from minijax import dtypes, errors, tree_util
 from minijax.arguments.functions import avals_of, check_callable
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.avals import (
@@ -19,6 +19,7 @@ from minijax.core.avals import (
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from minijax.core.trace import Tracer
+from minijax.features.queries import Reference
 from minijax.features.sharding.types import ManualAxisType
 from minijax.features.slots import slots
 from minijax.runtime import platforms
@@ -230,8 +231,10 @@ class _NoValue:
         )
 
 
-def unvalued(x: Any) -> ArrayImpl:
+def unvalued(x: Any, primitive: Any) -> ArrayImpl:
     """See `core.hooks`. The array can only be given to programs that make no use of it."""
+    if isinstance(x, Reference) and primitive is not None:
+        raise errors.RefOperandError(primitive, x.aval)
     if type(x) is not ShapeDtypeStruct:
         return as_array(x)
     place = single_device(platforms.default_device())

@@ -18,7 +18,7 @@ from minijax.core.array import Array
 from minijax.core.trace import current, eval_trace
 from minijax.features.queries import is_ref
 from minijax.features.references.cells import Ref
-from minijax.lax.refs import new_ref
+from minijax.lax.refs import addupdate, new_ref
 from minijax.tracebacks import public
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
@@ -53,7 +53,7 @@ class StatefulPRNG:
             )
         shape = tuple(shape) if isinstance(shape, Sequence) else (index(shape),)
         key = random.fold_in(self._base_key, self._counter[...])
-        self._counter[...] += 1
+        addupdate(self._counter, ..., self._counter.dtype.type(1))
         return random.split(key, shape) if shape else key
 
     def split(self, num: int | Sequence[int]) -> StatefulPRNG:
@@ -79,7 +79,9 @@ class StatefulPRNG:
         self, loc: Any = 0, scale: Any = 1, size: Size = None, *, dtype: Any = float
     ) -> Array:
         """Numbers of the normal distribution of this mean and standard deviation."""
-        return loc + scale * random.normal(self.key(), _shape(size, loc, scale), dtype)
+        numbers = random.normal(self.key(), _shape(size, loc, scale), dtype)
+        loc, scale = (jnp.asarray(x).astype(numbers.dtype) for x in (loc, scale))
+        return loc + scale * numbers
 
     def integers(self, low: Any, high: Any = None, size: Size = None, *, dtype: Any = int) -> Array:
         """Integers from `low` to `high`, which is left out; from 0 to `low` if it alone is given."""

@@ -510,6 +510,11 @@ DRAWS = {
     "random": lambda m, r: [r.random(), r.random(4, "float16"), r.random(size=(2, 3))],
     "uniform": lambda m, r: [r.uniform(), r.uniform(1, 2, (2,)), r.uniform(m.numpy.arange(3.0), 5)],
     "normal": lambda m, r: [r.normal(), r.normal(1.0, 2.0, (2,)), r.normal(m.numpy.arange(3.0))],
+    "normal of sequences": lambda m, r: [r.normal((1.0, 2.0)), r.normal([0.0, 1.0], (2, 3))],
+    "normal of a dtype": lambda m, r: [
+        r.normal(m.numpy.ones(2), 1, (2,), dtype="bfloat16"),
+        r.normal(1j, 2, (2,), dtype="complex64"),
+    ],
     "integers": lambda m, r: [
         r.integers(9),
         r.integers(5, 9, (2,)),

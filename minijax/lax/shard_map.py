@@ -584,6 +584,7 @@ def shard_map(
                 f"jax.shard_map requires axis_names={manual} to be a subset of "
                 f"mesh.axis_names={names}"
             )
+        manual -= frozenset(where.manual_axes)  # of a shard_map around this one
         if not callable(out_specs):
             check_specs("out_specs", out_specs, _is_spec, manual)
         leaves, in_tree = tree_util.flatten(args)

@@ -276,6 +276,52 @@ def test_the_mesh_of_shard_map_is_the_context_mesh(given, names, outer):
     assert isinstance(ours, tuple) == isinstance(theirs, tuple)
 
 
+NESTED = {
+    "the axes that are left": lambda m, f: (("i",), m.P("j"), {}),
+    "none is left": lambda m, f: (("i", "j"), m.P(), {}),
+    "none is left, by name": lambda m, f: (("i", "j"), m.P(), {"axis_names": {"i"}}),
+    "by name": lambda m, f: (("i",), m.P("j"), {"axis_names": {"j"}}),
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_nested_shard_maps_split_over_the_axes_that_are_left(case):
+    def run(m):
+        names, spec, options = NESTED[case](m, None)
+        mesh = m.make_mesh((1, 1), ("i", "j"), (m.sharding.AxisType.Auto,) * 2)
+        seen = []
+
+        def inner(x):
+            seen.append(m.typeof(x).str_short())
+            return x * 2
+
+        outer = lambda x: m.shard_map(inner, in_specs=spec, out_specs=spec, **options)(x)
+        with m.set_mesh(mesh):
+            whole = m.shard_map(outer, in_specs=m.P("i"), out_specs=m.P("i"), axis_names={*names})
+            return m.jit(whole)(X).tolist(), seen[:1]
+
+    assert run(minijax) == run(jax)
+
+
+def test_nested_shard_maps_do_not_split_over_an_axis_twice():
+    mesh = minijax.make_mesh((1, 1), ("i", "j"), (minijax.sharding.AxisType.Auto,) * 2)
+    spec = minijax.P("i")
+    inner = lambda x: minijax.shard_map(lambda x: x, in_specs=spec, out_specs=spec)(x)
+    with minijax.set_mesh(mesh), pytest.raises(ValueError, match="axis marked as manual"):
+        minijax.shard_map(inner, in_specs=spec, out_specs=spec)(X)
+
+
+def test_constraints_over_axes_that_shard_map_splits_are_refused():
+    told = []
+    for m in (minijax, jax):
+        mesh = m.make_mesh((1, 1), ("i", "j"), (m.sharding.AxisType.Auto,) * 2)
+        f = lambda x, m=m: m.lax.with_sharding_constraint(x, m.P("i"))
+        with m.set_mesh(mesh), pytest.raises(ValueError) as caught:
+            m.shard_map(f, in_specs=m.P("i"), out_specs=m.P("i"))(X)
+        told.append(str(caught.value).partition(" Got spec")[0])
+    assert told[0] == told[1]
+
+
 def test_manual_axis_types():
     for j in (minijax, jax):
         kind = j.sharding.ManualAxisType

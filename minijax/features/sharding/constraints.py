@@ -177,15 +177,10 @@ def _asked(x: Any, sharding: Any) -> Any:
     mesh, around = sharding.mesh, get_abstract_mesh()
     check_manual(get_aval(x), sharding)
     in_force = around.shape_tuple == mesh.shape_tuple
-    _check_not_manual(sharding.spec, around, {a: a for a in sharding.spec.split_axes})
+    _check_auto(sharding, around, sharding.spec.split_axes.intersection(around.manual_axes))
     if in_force and mesh.are_all_axes_explicit:
         return _asserted(x, sharding)
-    if sharding.explicit_part(np.ndim(x)) is not None:
-        raise ValueError(
-            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
-            f"axes of the mesh. Got spec={sharding.spec} and mesh={mesh}. You probably meant to "
-            "use the `reshard` API."
-        )
+    _check_auto(sharding, mesh, sharding.explicit_part(np.ndim(x)) is not None)
     if isinstance(x, Tracer):
         return sharding_constraint_p.bind(x, sharding=_beside(sharding, parts_of(get_aval(x))))
     own = getattr(x, "sharding", None)
@@ -207,6 +202,15 @@ def _asked(x: Any, sharding: Any) -> Any:
     if own.mesh.shape_tuple == mesh.shape_tuple:
         sharding = NamedSharding(own.mesh, sharding.spec)
     return sharding_constraint_p.bind(x, sharding=sharding)
+
+
+def _check_auto(sharding: NamedSharding, mesh: Any, wrong: Any) -> None:
+    if wrong:
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+            f"axes of the mesh. Got spec={sharding.spec} and mesh={mesh}. You probably meant to "
+            "use the `reshard` API; over axes that a shard_map splits leave it out."
+        )
 
 
 def _beside(sharding: NamedSharding, parts: Sequence[Any]) -> NamedSharding:

@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import NoRule, Primitive, no_rule
 from minijax.features.sharding.constraints import reduced_as
+from minijax.features.sharding.types import explicit_of
 from minijax.transforms.primitives import (
     add_tangents,
     instantiate,
@@ -27,7 +28,7 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tang
 __all__ = [
     "BITS", "FLOAT", "INEXACT", "INTEGER", "NUMBER", "ORDERED", "REAL", "add_any_broadcast",
     "broadcasting_batch", "broadcasting_lower", "check_dtype", "collapse_like", "defjvp",
-    "elementwise", "expand_to", "linear", "linear_in", "linear_together", "merged",
+    "elementwise", "expand_like", "expand_to", "linear", "linear_in", "linear_together", "merged",
     "nary_shape", "ndim_of", "same_dtypes", "scalar_like", "shape_of", "widened", "zero_derivative",
 ]  # fmt: skip
 
@@ -230,19 +231,17 @@ def defjvp(p: Primitive, *rules: Callable | None) -> None:
     @p.jvp
     def _(primals, tangents, **params):
         out = p.bind(*primals, **params)
-        total = None
+        aval, total = get_aval(out), None
         for rule, t in zip(rules, tangents, strict=True):
             if rule is not None and type(t) is not Zero:
                 part = rule(t, out, *primals, **params)
                 if part is not None:
+                    if aval.placement is not None:
+                        part = expand_like(part, out)
                     total = part if total is None else add_any_broadcast(total, part)
-        aval = get_aval(out)
         if total is None:
             return out, zero_tangent(aval)
-        if shape_of(total) != aval.shape:
-            total = total if aval.placement is None else reduced_as(total, out)
-            total = expand_to(total, aval.shape)
-        return out, total
+        return out, expand_to(total, aval.shape)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -257,8 +256,6 @@ def add_any_broadcast(x: Any, y: Any) -> Any:
     """The sum of two tangents, either of which may be of a smaller, broadcastable shape."""
     if shape_of(x) == shape_of(y):
         return add_tangents(x, y)
-    if get_aval(x).placement is not get_aval(y).placement:
-        x, y = reduced_as(x, y), reduced_as(y, x)
     shapes = shape_of(x), shape_of(y)
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -275,6 +272,21 @@ def expand_to(x: Any, shape: tuple[int, ...]) -> Any:
         return x
     dims = () if not found else tuple(range(len(shape)))
     return to_shape(x, shape, dims)
+
+
+def expand_like(x: Any, out: Any) -> Any:
+    """A tangent of an operand, broadcast to the shape of a result and split as that is.
+
+    Broadcast as `expand_to` does, it would be whole along the repeated dimensions, and so would be
+    its cotangent: gathered, only to be summed along them.
+    """
+    aval = get_aval(out)
+    if shape_of(x) == aval.shape:
+        return x
+    where = explicit_of(aval)
+    where = where and where.with_spec(where.spec.partitions)
+    dims = range(aval.ndim) if shape_of(x) else ()
+    return to_shape(reduced_as(x, out), aval.shape, dims, where)
 
 
 def collapse_like(ct: Any, aval: ShapedArray) -> Any:

@@ -21,6 +21,7 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     to_array,
 )
+from minijax.transforms.primitives import to_shape
 
 __all__ = ["choose_where", "split_alike", "where_arrays"]
 
@@ -31,8 +32,9 @@ def choose_where(condition: Any, x: Any, y: Any) -> Any:
     shape = np.shape(condition)
     if not shape == np.shape(x) == np.shape(y):
         shape = broadcast_shapes(shape, np.shape(x), np.shape(y))
-        condition = _spread(condition, shape) if np.ndim(condition) else condition
-        condition, x, y = split_alike([condition, _spread(x, shape), _spread(y, shape)])
+        where = _sharding(shape, condition, x, y)
+        condition = _spread(condition, shape, where) if np.ndim(condition) else condition
+        x, y = _spread(x, shape, where), _spread(y, shape, where)
     return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
 
 
@@ -42,7 +44,7 @@ def split_alike(arrays: Sequence[Any]) -> list[Any]:
     where = _sharding(shape, *arrays)
     if where is None:
         return list(arrays)
-    return [split_as(_spread(x, shape), where) if np.ndim(x) else x for x in arrays]
+    return [_spread(x, shape, where) if np.ndim(x) else x for x in arrays]
 
 
 def _sharding(shape: tuple[int, ...], *arrays: Any) -> Any:
@@ -60,10 +62,13 @@ def _sharding(shape: tuple[int, ...], *arrays: Any) -> Any:
     return where.with_parts(merge("broadcast_shardings", split, places))
 
 
-def _spread(x: Any, shape: tuple[int, ...]) -> Any:
-    if np.shape(x) == shape and hasattr(x, "aval"):
-        return x
-    return broadcast_to_shape(x, shape) if shape else to_array("where", x)
+def _spread(x: Any, shape: tuple[int, ...], where: Any = None) -> Any:
+    lead = len(shape) - np.ndim(x)
+    if np.shape(x) != shape:
+        return to_shape(x, shape, range(lead, len(shape)), where)
+    if not hasattr(x, "aval"):
+        x = broadcast_to_shape(x, shape) if shape else to_array("where", x)
+    return split_as(x, where)
 
 
 @library

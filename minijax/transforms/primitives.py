@@ -232,10 +232,10 @@ def _(b, x, *, permutation):
 # -- what the transforms do with them -------------------------------------------------------------
 
 
-def to_shape(x: Any, shape: Sequence[int], dims: Iterable[int] = ()) -> Any:
+def to_shape(x: Any, shape: Sequence[int], dims: Iterable[int] = (), where: Any = None) -> Any:
     """`x` repeated to a shape, of which its own axes are the dimensions `dims`."""
     return broadcast_in_dim_p.bind(
-        x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=None
+        x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=where
     )
 
 

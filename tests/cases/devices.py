@@ -27,7 +27,7 @@ import numpy as np
 import minijax
 import minijax.experimental
 import minijax.sharding
-from tests.cases.explicit import EXPLICIT, TAKEN, Split, type_of
+from tests.cases.explicit import EXPLICIT, RECORDED, TAKEN, Split, type_of
 from tests.cases.hi_types import make, upstream_has_them
 
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
@@ -1152,6 +1152,16 @@ def fewer(program):
     assert all(ours[kind] <= theirs[kind] for kind in _KINDS), (ours, theirs)
 
 
+def moves_no_more(program):
+    counts = []
+    for m, sharding in ((minijax, minijax.sharding), (jax, jax.sharding)):
+        t = Split(m, sharding)
+        with sharding.set_mesh(t.mesh):
+            counts.append(len(re.findall(" = reshard", str(program(t)))))
+    ours, theirs = counts
+    assert ours <= theirs, f"{ours} arrays are moved, by upstream {theirs}"
+
+
 def main(chosen):
     tables = (
         ("", PROGRAMS, compare),
@@ -1159,6 +1169,7 @@ def main(chosen):
         ("collectives of ", COMPILED, fewer),
         ("explicit ", EXPLICIT, split),
         ("explicit ", TAKEN, taken),
+        ("moves of ", RECORDED, moves_no_more),
         ("", FAILING, compare),
     )
     for kind, table, check in tables:

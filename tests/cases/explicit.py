@@ -12,6 +12,7 @@ import numpy as np
 A = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
 EXPLICIT = {}
 TAKEN = {}  # programs of many functions, none of which is refused
+RECORDED = {}  # jaxprs, which may move no more arrays than upstream's do
 
 
 def programs(table):
@@ -238,6 +239,49 @@ for _array, _names in REFUSED.items():
 _together("grad", _SMOOTH, REFUSED["rows"], "rows", _gradient)
 for _name in ("sin", "softmax", "get"):
     EXPLICIT[f"grad {_name}"] = lambda t, f=ONE[_name]: _gradient(t, f)(t.rows)
+
+# -- operands that are broadcast: neither they nor their cotangents are gathered -----------------------
+
+BROADCASTING = {
+    "add": lambda t, a, b: a + b,
+    "sub": lambda t, a, b: b - a,
+    "add and mul": lambda t, a, b: a + 0.5 * (b - a) * b,
+    "max": lambda t, a, b: t.jnp.maximum(a, b),
+    "logaddexp": lambda t, a, b: t.jnp.logaddexp(a, b),
+    "where": lambda t, a, b: t.jnp.where(a > 0.5, a, b),
+    "where of condition": lambda t, a, b: t.jnp.where(b > 0.5, a, b),
+    "select": lambda t, a, b: t.jnp.select([a > 0.5, b > 0.5], [a, b], 2.0),
+    "clip": lambda t, a, b: t.jnp.clip(a, b, 2.0),
+    "softmax": lambda t, a, b: t.m.nn.softmax(a + b),
+    "centred": lambda t, a, b: a - a.mean() + b,
+    "standardized": lambda t, a, b: t.m.nn.standardize(a) * b + b,
+}
+# Two cotangents of one operand are added when each has been gathered.
+_TWICE = {("add and mul", "whole row"), ("standardized", "whole row")}
+_SMALL = {"row": ("y", None), "column": ("x", 1), "whole row": (None, None), "number": None}
+
+
+def _small(t, axis, place):
+    return t.on(
+        *([axis] if place is None else [axis, None]), value=A[0] if place is None else A[:, :1]
+    )
+
+
+def _summed(t, f):
+    return t.m.grad(lambda a, b: (t.jnp.cos(f(t, a, b)) * a).sum(), (0, 1))
+
+
+for _name, _small_at in _SMALL.items():
+    _b = (lambda t: t.on(value=A[2, 3])) if _small_at is None else (
+        lambda t, where=_small_at: _small(t, *where))  # fmt: skip
+    TAKEN[f"grad beside a {_name}"] = lambda t, b=_b: t.m.jit(
+        lambda *xs: {name: _summed(t, f)(*xs) for name, f in BROADCASTING.items()}
+    )(t.w, b(t))
+    for _op, _f in BROADCASTING.items():
+        if (_op, _name) in _TWICE:
+            continue
+        RECORDED[f"grad {_op} beside a {_name}"] = lambda t, f=_f, b=_b: t.m.make_jaxpr(
+            _summed(t, f))(t.w, b(t))  # fmt: skip
 
 # -- operations on several -------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import broadcast_to, expanded
+from minijax.runtime.executables import is_compile_only
 from minijax.runtime.mesh import PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, is_empty
 from minijax.runtime.platforms import Device
@@ -90,11 +91,16 @@ def _constant_at(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
 
 
 def spread(x: Any, device: Any, out_sharding: Any, name: str, **options: bool) -> Any:
-    """Place as `placed` what the host has made: it lies whole on each device of the mesh in force."""
+    """Place as `placed` what the host has made: it lies whole on each device of the mesh in force.
+
+    A program for devices that are only described holds it as a constant, from wherever it lies.
+    """
     mesh = device_mesh()
     if mesh.empty or not (device is out_sharding is None) or type(x) is not ArrayImpl:
         return placed(x, device, out_sharding, name, **options)
-    return x if x.committed else put_array(x, NamedSharding(mesh, PartitionSpec()))
+    if x.committed or (recording_trace() is not None and is_compile_only(mesh.devices.flat)):
+        return x
+    return put_array(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def staged(x: Any) -> Any:

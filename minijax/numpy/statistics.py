@@ -37,7 +37,7 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_2d, broadcast_to, expanded, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort, sort
-from minijax.numpy.taking import take_along_axis
+from minijax.numpy.taking import take, take_along_axis
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.primitives import transpose_p
@@ -246,7 +246,8 @@ def _of_sorted(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
     zero = np.asarray(0, dtype)[()]
     low = ufuncs.minimum(ufuncs.maximum(low, zero), last)
     high = ufuncs.minimum(ufuncs.maximum(high, zero), last)
-    lower, upper = (_pick(rows, place, q.aval.ndim) for place in (low, high))
+    pick = _pick if skip_nan else _pick_alike
+    lower, upper = (pick(rows, place, q.aval.ndim) for place in (low, high))
     return _between(method, lower, upper, weight)
 
 
@@ -265,6 +266,13 @@ def _pick(rows: Any, place: Any, extra: int) -> Any:
     place = broadcast_to(place, (count, *shape[:-1]))
     found = take_along_axis(rows, moveaxis(place, 0, -1), axis=-1)
     return moveaxis(found, -1, 0)
+
+
+def _pick_alike(rows: Any, place: Any, extra: int) -> Any:
+    """Elements of the last axis at places that are the same for all rows."""
+    places = reshaped(converted(place, dtypes.int32), place.aval.shape[:extra])
+    found = take(rows, places, axis=-1, mode="clip")
+    return moveaxis(found, -1, 0) if extra else found
 
 
 def _between(method: str, lower: Any, upper: Any, weight: Any) -> Any:

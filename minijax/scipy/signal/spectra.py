@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
@@ -18,6 +18,7 @@ from minijax.numpy import fft
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes_inexact, to_array
 from minijax.scipy.signal.trends import detrend as without_trend
 from minijax.scipy.signal.windows import get_window
+from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike
 
 __all__ = ["csd", "istft", "stft", "welch"]
@@ -175,8 +176,8 @@ def _lengthened(x: Any, plan: _Plan) -> Any:
 def _transformed(x: Any, window: Any, plan: _Plan) -> Any:
     """The transforms of segments: [..., segments, frequencies]."""
     count = (x.shape[-1] - plan.size) // plan.step + 1
-    places = plan.step * np.arange(count)[:, None] + np.arange(plan.size)
-    parts = x[..., places]
+    segment = lambda start: lax.dynamic_slice_in_dim(x, start, plan.size, axis=-1)
+    parts = vmap(segment, out_axes=-2)(plan.step * jnp.arange(count, dtype=np.int32))
     if callable(plan.detrend):
         parts = jnp.moveaxis(plan.detrend(jnp.moveaxis(parts, -1, plan.axis)), plan.axis, -1)
     elif plan.detrend:

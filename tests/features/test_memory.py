@@ -1,5 +1,6 @@
 """Memory spaces in types and of results on one device, against upstream."""
 
+import re
 import subprocess
 import sys
 
@@ -177,3 +178,33 @@ def test_references_beside_arrays_on_the_host():
         return ref[...] + j.device_put(there, j.memory.Space.Device).sum()
 
     assert_same(program(minijax), program(jax))
+
+
+@pytest.mark.parametrize("where", [_host, lambda j: _over_mesh(j, "Auto").sharding])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda j, x: j.device_put(x, j.memory.Space.Device) * 2,
+        lambda j, x: j.lax.scan(
+            lambda c, row: (c + j.device_put(row, j.memory.Space.Device), None),
+            j.numpy.zeros(()),
+            x,
+        )[0],
+        lambda j, x: x + 1,
+        lambda j, x: x,
+    ],
+    ids=["put", "put within scan", "add", "identity"],
+)
+def test_struct_on_the_host(f, where):
+    """A described argument in the host's memory is moved to the device where it is put there."""
+
+    def lowered(j):
+        struct = j.ShapeDtypeStruct(X.shape, X.dtype, sharding=where(j))
+        traced = j.jit(lambda x: f(j, x)).trace(struct)
+        text = traced.lower(lowering_platforms=("tpu",)).as_text()
+        kinds = re.findall(r'(?:memory_kind|_placement) = "(\w+)"', text)
+        return str(traced.jaxpr.in_avals), [kind for kind in kinds if kind != "device"], (
+            text.count("annotate_device_placement")
+        )  # fmt: skip
+
+    assert lowered(minijax) == lowered(jax)

@@ -33,6 +33,9 @@ class ShardedModule(Module):
         super().__init__(name, platform, devices=devices)
         self.meshes: dict[Any, str] = {}
         self.own_meshes: dict[int | None, str] = {}  # of one partition; of all of them, None
+        self.untyped_host = (
+            False  # whether arguments are in the host's memory that no type tells of
+        )
 
     @property
     def manual(self) -> Any:
@@ -46,6 +49,7 @@ class ShardedModule(Module):
     def share_meshes(self, other: ShardedModule) -> None:
         """Name meshes as another module does, of which this one becomes a part."""
         self.meshes, self.own_meshes = other.meshes, other.own_meshes
+        self.untyped_host = other.untyped_host
 
     def mesh_name(self, mesh: Any) -> str:
         """The name that a mesh has in the module; equal ones have the same."""

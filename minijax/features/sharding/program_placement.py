@@ -83,6 +83,10 @@ class ProgramPlacement:
             else text
             for text, arg in zip(donations, args, strict=True)
         ]
+        module.untyped_host = any(
+            arg.memory_kind == HOST_KIND and space_of_type(var.aval) is not MemorySpace.Host
+            for arg, var in zip(args, jaxpr.invars, strict=True)
+        )
         of_outs = [f" {{mhlo.memory_kind = {quoted(kind)}}}" if kind else "" for kind in kinds]
         if self.layouts is not None:
             modes = self.layouts.modes(len(args) - len(self.args))

@@ -70,10 +70,12 @@ def _(*args, devices, srcs, copy_semantics):
 
 
 @device_put_p.lower
-def _(b, *operands, **params):
+def _(b, *operands, devices, **params):
     found = [
-        x if out.memory_space is x.aval.memory_space else annotated(b, x, out)
-        for x, out in zip(operands, b.outs, strict=True)
+        x
+        if out.memory_space is x.aval.memory_space and not (where and b.module.untyped_host)
+        else annotated(b, x, out)
+        for x, out, where in zip(operands, b.outs, devices, strict=True)
     ]
     if len(b.module.devices) == 1 or b.module.manual:
         return found

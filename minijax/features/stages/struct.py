@@ -20,6 +20,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from minijax.core.trace import Tracer
 from minijax.features.queries import Reference
+from minijax.features.sharding.memory import MemorySpace, space_of, within
 from minijax.features.sharding.types import ManualAxisType
 from minijax.features.slots import slots
 from minijax.runtime import platforms
@@ -208,7 +209,10 @@ def _struct(sharding, dtype, is_ref, manual_axis_type, shape, weak_type) -> Shap
 
 def _aval_of(x: ShapeDtypeStruct) -> ShapedArray:
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-    return ShapedArray(x.shape, dtype, x.weak_type, sharding=x.sharding)
+    where = x.sharding
+    aval = ShapedArray(x.shape, dtype, x.weak_type, sharding=where)
+    on_host = isinstance(where, NamedSharding) and space_of(where.memory_kind) is MemorySpace.Host
+    return within(aval, MemorySpace.Host) if on_host else aval
 
 
 aval_makers[ShapeDtypeStruct] = _aval_of

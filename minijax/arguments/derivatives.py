@@ -93,6 +93,8 @@ def check_tangent(x: Any, t: Any) -> bool:
     if not isinstance(wanted, ShapedArray):
         wanted.check_differentiated("jvp")
         return False
+    if getattr(t, "dtype", None) != dtypes.float0 and hasattr(aval, "check_tangent"):
+        return aval.check_tangent(t)  # of a reference
     found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
     if found != wanted.dtype:
         raise TypeError(

@@ -47,6 +47,13 @@ class FeatureSlots(Slots):
             "Nothing replaces references: import minijax.features.references."
         )
 
+    def check_unmapped_operands(self, args: Any) -> None:
+        """Refuse references that vmap maps as operands of a call with derivative rules."""
+
+    def outside_refs(self, args: Any) -> tuple[Any, Any]:
+        """Return operands with references that outlive the forward pass, and those they stand for."""
+        return args, ()
+
     # -- operands without values: features.stages -------------------------------------------------------
 
     def without_unread(self, primitive: Any, args: Any, params: dict) -> tuple[Any, dict]:

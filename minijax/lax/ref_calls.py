@@ -13,7 +13,14 @@ from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Tracer
 from minijax.features.checkpoint.checkpoint import flags_of, joined_flags, remat_p
 from minijax.features.references.cells import AbstractRef, Ref, discharge, is_cell, resolved
-from minijax.features.references.discharge import apart, check_settled, keep, values, without_refs
+from minijax.features.references.discharge import (
+    apart,
+    check_settled,
+    has_ruled_refs,
+    keep,
+    values,
+    without_refs,
+)
 from minijax.features.slots import slots
 from minijax.lax.control_flow.cond_rules import cond_p
 from minijax.lax.control_flow.dependence import permuted, split_list
@@ -105,7 +112,7 @@ def _bind_checkpointed(primitive: CallPrimitive, *args: Any, **params: Any) -> A
     if type(local.context.trace) is not JaxprTrace:
         args = tuple(map(resolved, args))
         refs = [x for x in args if isinstance(x, Tracer) and type(x.aval) is AbstractRef]
-        if refs:
+        if refs and not has_ruled_refs(params["jaxpr"]):
             return _on_cells(primitive, {id(x): (x, Ref(x[...])) for x in refs}, args, params)
     return CallPrimitive.bind(primitive, *args, **params)
 

@@ -23,6 +23,7 @@ from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
 from minijax.features.custom_rules.typed_values import typed
+from minijax.features.slots import slots
 from minijax.features.wrapped_functions import WrappedFun, wrap_init
 from minijax.namespace import pickled_by_name, written_in
 from minijax.transforms.batching import (
@@ -467,6 +468,7 @@ class RuledCall(Primitive):
 
     def staged(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Record the call; the function is traced if it was not before."""
+        slots.check_unmapped_operands(args)
         function = params["call_jaxpr"]
         if type(function) is not ClosedJaxpr:
             info = info_of(function, f"{self.name.removesuffix('_call')} fun")

@@ -39,6 +39,7 @@ from minijax.features.custom_rules.common import (
 )
 from minijax.features.custom_rules.optimize_remat import remat_opt
 from minijax.features.sharding.types import explicit_of, vma_of
+from minijax.features.slots import slots
 from minijax.tracebacks import boundary
 from minijax.transforms.grad import materialized
 from minijax.transforms.tangents import Zero, is_float0, zero_like, zero_tangent
@@ -90,7 +91,10 @@ def _(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, symbolic_zeros):
             f"adapting the custom_vjp fwd and bwd rules of {custom_rules.name_of(call_jaxpr)}."
         )
     perturbed = tuple([type(t) is not Zero for t in tangents[num_consts:]])
-    outs, residuals, info = fwd(given_to_rule(primals[num_consts:], call_jaxpr), perturbed)
+    given, refs = slots.outside_refs(primals[num_consts:])
+    outs, residuals, info = fwd(given_to_rule(given, call_jaxpr), perturbed)
+    for ref in refs:
+        ref.take_over()
     out_avals = tuple([get_aval(x).to_tangent_aval() for x in outs])
     if all(map(is_float0, out_avals)):
         return outs, list(map(zero_like, outs))

@@ -9,23 +9,29 @@ pure (`features.references.discharge`); so it is done before it is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from minijax import errors, tree_util
+import numpy as np
+
+from minijax import dtypes, errors, tree_util
 from minijax.arguments.functions import place_of
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, ShapedArray, opaque_types
 from minijax.core.primitive import RuleColumn
-from minijax.core.staging import JaxprTrace
-from minijax.core.trace import Trace, Tracer, eval_trace
+from minijax.core.staging import JaxprTrace, PartialTrace
+from minijax.core.trace import Trace, Tracer, eval_trace, set_trace
 from minijax.features.queries import Reference
 from minijax.features.slots import slots
+from minijax.transforms.primitives import instantiate
+from minijax.transforms.tangents import zero_like
 
 __all__ = [
     "AbstractRef", "Ref", "as_seen", "attach_to_refs", "cell_makers", "cell_of", "check_unmapped",
-    "discharge", "is_cell", "resolved",
+    "check_unmapped_operands", "discharge", "encloses", "is_cell", "outside_of", "resolved",
 ]  # fmt: skip
 
 # Rules `(args, params) -> results` that apply a primitive to references that are cells.
@@ -69,6 +75,24 @@ class AbstractRef(AbstractValue):
         return from_integers.to_tangent_aval()
 
     to_cotangent_aval = to_ct_aval = to_tangent_aval
+
+    def check_tangent(self, t: Any) -> bool:
+        """TypeError unless `t` is the reference of a tangent; whether this has no tangents."""
+        wanted = self.inner_aval.to_tangent_aval()
+        found = getattr(t, "aval", None)
+        if type(found) is not AbstractRef or found.shape != self.shape or found.dtype != self.dtype:
+            given = repr(t) if found is None else found.str_short()
+            raise TypeError(
+                "primal and tangent arguments to jax.jvp do not match; the tangent of a reference is "
+                f"a reference of its type, here {self.str_short()}; got {given}."
+            )
+        return wanted.dtype == dtypes.float0
+
+    def jvp_tracer(self, trace: Trace, aval: Any, primal: Any, tangent: Any) -> Ref:
+        """Return a cell that holds the value and its tangent of two references, and changes both."""
+        cell = Ref(trace.pair(primal[...], tangent[...]), trace, self)
+        cell._pair = (primal, tangent)
+        return cell
 
     def check_differentiated(self, transform: str) -> None:
         held = self.inner_aval.strip_weak_type().str_short()
@@ -133,13 +157,15 @@ class Ref(Reference, metaclass=_AlsoTracers):
     Array([5, 2], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_trace", "_value", "_written", "aval")
+    __slots__ = ("__weakref__", "_outside", "_pair", "_trace", "_value", "_written", "aval")
 
     def __init__(
         self, value: Any, trace: Trace | None = None, aval: AbstractRef | None = None
     ) -> None:
         self._value = value
         self._written = False
+        self._outside: Ref | None = None
+        self._pair: tuple[Any, Any] | None = None  # references of its value and of the tangent
         self._trace = local.context.trace.main if trace is None else trace
         if aval is None and not hasattr(value, "aval"):
             raise TypeError(
@@ -187,7 +213,7 @@ class Ref(Reference, metaclass=_AlsoTracers):
         """Make `value`, which has the type of the reference, the value of now."""
         if self._trace is not local.context.trace:
             check_unmapped(self, operation)
-        if isinstance(value, Tracer) and not _encloses(value._trace, self._trace):
+        if isinstance(value, Tracer) and not encloses(value._trace, self._trace):
             raise Exception(
                 f"performing a set/swap operation with a {value._trace.adjective} value on "
                 f"{value._trace.other} array reference of type {self.aval.str_short()}. Make the "
@@ -195,6 +221,38 @@ class Ref(Reference, metaclass=_AlsoTracers):
                 "that are differentiated, store lax.stop_gradient(x)."
             )
         self._value, self._written = value, True
+        if self._outside is not None:
+            self.outside(self._outside._trace)
+        if self._pair is not None:
+            self._write_pair(*self._pair)
+
+    def _write_pair(self, primal: Any, tangent: Any) -> None:
+        value = self._value
+        with set_trace(self._trace.parent):
+            if isinstance(value, Tracer) and value._trace is self._trace:
+                primal[...], tangent[...] = value.primal, value.tangent
+            else:
+                primal[...], tangent[...] = value, instantiate(zero_like(value))
+
+    def outside(self, trace: Trace) -> Ref:
+        """Return the reference in an outer trace that backward rules are given in its place.
+
+        This one is made within a function that is differentiated, and has no meaning after that.
+        """
+        value = self._value
+        check_unmapped_operands([self])
+        if isinstance(value, Tracer) and value._trace is self._trace:
+            value = value.primal
+        value = copy.copy(value)  # each may be written in place
+        if self._outside is None:
+            self._outside = Ref(value, trace, self.aval)
+        self._outside._value, self._outside._written = value, False
+        return self._outside
+
+    def take_over(self) -> None:
+        """Take the value that `outside` has been given, if any."""
+        if self._outside._written:
+            self._value, self._written = copy.copy(self._outside._value), True
 
 
 def check_unmapped(ref: Any, operation: str = "a set/swap") -> None:
@@ -211,10 +269,50 @@ def check_unmapped(ref: Any, operation: str = "a set/swap") -> None:
         trace = trace.parent
 
 
-def _encloses(outer: Trace, inner: Trace | None) -> bool:
+def encloses(outer: Trace, inner: Trace | None) -> bool:
+    """Whether a trace is another one, or around it."""
     while inner is not None and inner is not outer:
         inner = inner.parent
     return inner is outer
+
+
+def check_unmapped_operands(args: Sequence[Any]) -> None:
+    """Refuse references that vmap maps as operands of a call with rules that is kept for later."""
+    trace = local.context.trace
+    ref = next((x for x in args if type(x) is Ref and x._trace.maps), None)
+    if ref is not None and not encloses(ref._trace, trace):
+        raise NotImplementedError(
+            f"A function with derivative rules is given the mapped reference {ref!r}, and is "
+            "differentiated or compiled outside of vmap. Map the gradient, as in vmap(grad(f)), or "
+            "the compiled function, as in vmap(jit(f))."
+        )
+
+
+def outside_of(trace: Trace) -> Trace:
+    """The trace around one that differentiates, in which its backward pass is run."""
+    return trace.parent.parent if type(trace.parent) is PartialTrace else trace.parent
+
+
+def _outside_refs(args: Sequence[Any]) -> tuple[Sequence[Any], list[Ref]]:
+    """The operands of a forward rule, with references that outlive the forward pass.
+
+    The references in whose place these stand are given too: they take over what the rule writes.
+    """
+    trace = local.context.trace
+    if type(trace) is not PartialTrace or not any(type(x) is Ref for x in args):
+        return args, []
+    outer = trace.parent
+    inner = [type(x) is Ref and not encloses(x._trace, outer) for x in args]
+    if (
+        any(inner) and not trace.debug_info.traced_for
+    ):  # of a program, whose backward pass is another
+        raise NotImplementedError(
+            "A function with derivative rules is given a reference that is made within a compiled, "
+            "checkpointed or repeated function, which is differentiated. Make the reference outside of "
+            "that function."
+        )
+    pairs = list(zip(args, inner, strict=True))
+    return [x.outside(outer) if flag else x for x, flag in pairs], [x for x, flag in pairs if flag]
 
 
 class _Cell:
@@ -236,6 +334,9 @@ class _Cell:
         """Make the next of the values the one of now, if it was written."""
         value = next(values)
         if written:
+            if not isinstance(value, Array):  # a number in a program that is evaluated
+                weak = self.aval.inner_aval.weak_type
+                value = as_value(value if weak else np.asarray(value, self.aval.dtype))
             self.ref.replace(value)
 
     def check_settled(self, name: str, last: Any) -> None:
@@ -296,6 +397,7 @@ def resolved(x: Any) -> Any:
     return x
 
 
+slots.fill(check_unmapped_operands=check_unmapped_operands, outside_refs=_outside_refs)
 slots.method("ref_get", Ref, "__getitem__")
 slots.method("ref_set", Ref, "__setitem__")
 slots.method("ref_add", Ref, "addupdate")

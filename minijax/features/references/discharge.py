@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from minijax import errors
 from minijax.arguments.functions import path_of, place_of
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import opaque_types
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, jaxprs_in_params
 from minijax.core.primitive import CallPrimitive, Primitive
-from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Trace, eval_trace
+from minijax.core.staging import PartialTrace, trace_to_jaxpr
+from minijax.core.trace import Trace, Tracer, eval_trace
 from minijax.features.queries import is_ref
 from minijax.features.references.cells import (
     AbstractRef,
@@ -25,16 +26,19 @@ from minijax.features.references.cells import (
     cell_of,
     check_unmapped,
     discharge,
+    encloses,
     is_cell,
+    outside_of,
     resolved,
 )
 from minijax.features.references.effects import AccumEffect, WriteEffect
 from minijax.features.slots import slots
 from minijax.transforms.jit import jit_p
+from minijax.transforms.jvp import JVPTrace
 
 __all__ = [
-    "RefTrace", "apart", "check_different", "check_settled", "discharged", "keep", "makers",
-    "on_values", "passes", "values", "without_refs",
+    "RefTrace", "apart", "check_different", "check_settled", "discharged",
+    "has_ruled_refs", "keep", "makers", "on_values", "passes", "values", "without_refs",
 ]  # fmt: skip
 
 
@@ -54,6 +58,8 @@ class RefTrace(Trace):
                     f"No state discharge rule implemented for primitive: {primitive.name}. Give it "
                     "one with register_discharge_rule, or read the reference before, as in ref[...]."
                 )
+            if primitive.holds_programs and any(map(is_cell, args)):  # of rules of the user's
+                return primitive.rule_impl(*args, **params)  # its derivative is not asked for
         return self.pass_to_parent(primitive, args, params)
 
 
@@ -212,6 +218,9 @@ def bind_call(self: CallPrimitive, *args: Any, **params: Any) -> Any:
     if not opaque_types.isdisjoint(map(type, args)):
         args = tuple(map(resolved, args))
         if any(map(is_cell, args)):
+            derivative = next(filter(None, map(_differentiated, args)), None)
+            if derivative is not None and any(map(has_ruled_refs, self.programs.all(params))):
+                return _differentiate(self, derivative, args, params)
             rule = discharge.rule(self)
             if rule is not None:
                 return rule(args, params)
@@ -225,6 +234,59 @@ def bind_call(self: CallPrimitive, *args: Any, **params: Any) -> Any:
     if local.context.trace.maps:
         _check_writes(self, args, params)
     return local.context.trace.process(self, args, params)
+
+
+def _differentiated(x: Any) -> Trace | None:
+    """The innermost trace that differentiates a value, through the vmaps around it; None if none."""
+    while isinstance(x, Tracer):
+        if type(x._trace) is JVPTrace:
+            return x._trace
+        x = getattr(x, "value", None)
+    return None
+
+
+def _differentiate(p: CallPrimitive, trace: Trace, args: Sequence[Any], params: dict) -> Any:
+    """Differentiate a call with references as they are, which the user's rules take.
+
+    A backward rule reads and writes them in the backward pass. So they are residuals, and the programs
+    that differentiation makes are discharged where they are run.
+    """
+    current = local.context.trace
+    here = current
+    while here is not trace and type(here) is PartialTrace:
+        here = here.parent
+    outer = outside_of(trace)
+    inner = {id(x): x for x in args if type(x) is Ref and not encloses(x._trace, outer)}
+    tangents = any(
+        isinstance(x._value, Tracer) and x._value._trace is trace for x in inner.values()
+    )
+    if here is not trace or tangents or not all(type(x) is Ref for x in args if is_cell(x)):
+        raise NotImplementedError(
+            f"{p.name} is differentiated and gives references to a function with derivative rules "
+            "(custom_vjp, custom_jvp), and maps them or makes them of values that are "
+            "differentiated. Make the reference outside of the differentiated function, and map the "
+            "gradient, as in vmap(grad(f))."
+        )
+    args = [x.outside(outer) if id(x) in inner else x for x in args]
+    outs = current.process(p, tuple(args), params)
+    for ref in inner.values():
+        ref.take_over()
+    return outs
+
+
+def has_ruled_refs(closed: ClosedJaxpr) -> bool:
+    """Whether the program gives references to functions with rules of the user's."""
+    return closed.derive("ruled refs", lambda: _gives_ruled_refs(closed.jaxpr))
+
+
+def _gives_ruled_refs(jaxpr: Jaxpr) -> bool:
+    for eqn in jaxpr.eqns:
+        calls = eqn.primitive.programs
+        if calls is not None and calls.ruled and any(is_ref(var.aval) for var in eqn.invars):
+            return True
+        if any(map(_gives_ruled_refs, jaxprs_in_params(eqn.params))):
+            return True
+    return False
 
 
 def _call_on_values(p: CallPrimitive, args: Sequence[Any], params: dict) -> Sequence[Any]:
@@ -269,15 +331,12 @@ def _check_writes(p: Primitive, args: Sequence[Any], params: dict) -> None:
 
 
 def check_operands(primitive: Primitive, avals: Sequence[Any]) -> None:
-    """TypeError for a reference that is given to a primitive on arrays."""
+    """RefOperandError for a reference that is given to a primitive on arrays."""
     ref = next(filter(is_ref, avals), None)
     if ref is None or primitive._effects_by_type or getattr(primitive, "takes_refs", False):
         return
     if not isinstance(primitive, CallPrimitive) and discharge.rule(primitive) is None:
-        raise TypeError(
-            f"{primitive.name} takes arrays, and was given a reference of type {ref.str_short()}: "
-            "read it first, as in ref[...]."
-        )
+        raise errors.RefOperandError(primitive, ref)
 
 
 def check_different(

@@ -326,9 +326,9 @@ class Hooks(Slots):
 
     # -- what `vjp` gives: features.vjp ------------------------------------------------------------
 
-    def vjp_function(self, pullback: Any, primals: Any) -> Any:
-        """Return the function of cotangents that `vjp` gives, from the linear map."""
-        return pullback
+    def vjp_function(self, flat: Any, primals: Any, in_tree: Any, pullback_of: Any) -> tuple:
+        """Return the results of a function, and the function of cotangents that `vjp` gives."""
+        return pullback_of(flat, primals, in_tree)
 
     # -- effects: features.effects -----------------------------------------------------------------
 

@@ -13,10 +13,12 @@ from minijax import dtypes, tree_util
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Var
+from minijax.features.references.cells import Ref
 from minijax.namespace import hiding
 from minijax.transforms.linear_maps import Pullback, as_result
+from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import instantiate
-from minijax.transforms.tangents import is_float0
+from minijax.transforms.tangents import Zero, is_float0
 from minijax.transforms.transpose import UNWANTED
 
 __all__ = ["VJP", "DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded"]
@@ -97,6 +99,7 @@ class VJP(Pullback):
 
     __dir__ = hiding(
         "check_places",
+        "final_cotangents",
         "consts",
         "cotangents",
         "given",
@@ -109,6 +112,8 @@ class VJP(Pullback):
 
     def __init__(self, *program, primals=None):
         super().__init__(*program)
+        self._refs: tuple[bool, ...] = ()  # which arguments are references that are differentiated
+        self._finals: tuple[bool, ...] = ()  # which of these end with a value that has a tangent
         if primals is not None:  # until the residuals are sorted; others are to be freed
             saved = set(map(id, self.consts))
             primals = [x if id(x) in saved else None for x in primals]
@@ -186,26 +191,41 @@ class VJP(Pullback):
         return super().pull(given)
 
     def check_places(self, places: Sequence[Any]) -> None:
-        """Raise a ValueError for the gradient of a reference that holds floats, which none takes."""
-        for aval, place in zip(self.in_avals, places, strict=True):
-            held = getattr(aval, "inner_aval", None)
-            if held is None or type(place) is DontWant:
-                continue
-            if dtypes.issubdtype(held.dtype, np.inexact):
-                aval.check_differentiated("vjp")
+        """Raise a ValueError for a reference whose gradient is given no reference to go to."""
+        for aval, place, is_ref in zip(self.in_avals, places, self._refs, strict=False):
+            if is_ref and not (hasattr(place, "addupdate") or type(place) is DontWant):
+                raise ValueError(
+                    f"Expected cotangent type Ref{{{aval.str_short()}}} but got {aval.str_short()}: "
+                    "the gradient of a reference must be accumulated into a reference of its type. "
+                    "Bind one before the call, as in f_vjp.with_refs(grad_ref)(cotangent), or "
+                    "jax.ad.DontWant()."
+                )
+
+    def final_cotangents(self, places: Sequence[Any]) -> list[Any]:
+        """Cotangents of what the references hold at the end: what their gradients' hold before."""
+        refs = [
+            (a, x) for a, x, flag in zip(self.in_avals, places, self._refs, strict=False) if flag
+        ]
+        return [
+            instantiate(Zero(aval.to_cotangent_aval())) if type(place) is DontWant else place[...]
+            for (aval, place), live in zip(refs, self._finals, strict=True)
+            if live
+        ]
 
     def _flatten(self) -> tuple[Any, tuple]:
         children = self.args_res, self.opaque_residuals
         avals = tuple(self.in_avals), tuple(self.out_avals)
         live = tuple(self.live)
         return children, (
-            self.jaxpr, live, *avals, self.in_tree, self.out_tree, self._places,
+            self.jaxpr, live, *avals, self.in_tree, self.out_tree,
+            self._places, self._refs, self._finals,
         )  # fmt: skip
 
     @classmethod
     def _unflatten(cls, aux: tuple, children: Any) -> VJP:
-        jaxpr, *rest, places = aux
+        jaxpr, *rest, places, refs, finals = aux
         made = cls(jaxpr, None, *rest)
+        made._refs, made._finals = refs, finals
         made._restore(places, *children)
         return made
 
@@ -230,6 +250,10 @@ class VJP(Pullback):
 def _pull_into(vjp: VJP, places: list[Any], *cotangents: Any) -> Any:
     """Pull cotangents back to the places of gradients that `with_refs` was given."""
     vjp.check_places(places)
+    finals, of_refs = vjp.final_cotangents(places), [None] * len(places)
+    for n, flag in enumerate(vjp._refs):
+        if flag and type(places[n]) is not DontWant:  # its gradient has what the reference held
+            of_refs[n], places = places[n], [*places[:n], GradValue(), *places[n + 1 :]]
     none = [is_float0(aval.to_tangent_aval()) for aval in vjp.in_avals]
     inputs = [place for place, dead in zip(places, none, strict=True) if not dead]
     pairs = list(zip(vjp.jaxpr.invars, inputs, strict=True))
@@ -240,13 +264,16 @@ def _pull_into(vjp: VJP, places: list[Any], *cotangents: Any) -> Any:
         for var, place in pairs
         if type(place) is not GradValue and var not in sums
     }
-    results = vjp.cotangents(vjp.given(cotangents), sinks=sinks, sums=sums)
+    results = vjp.cotangents([*vjp.given(cotangents), *finals], sinks=sinks, sums=sums)
     wanted = iter(vjp.jaxpr.invars)
     for ct, dead in zip(results, none, strict=True):
         var = None if dead else next(wanted)
         if var in carried and ct is not sums[var]:
             carried[var][...] = ct
     found = [_left(ct, place) for ct, place in zip(results, places, strict=True)]
+    for n, ref in enumerate(of_refs):
+        if ref is not None:
+            ref[...], found[n] = found[n], GradRef()
     return vjp.in_tree.unflatten([x if isinstance(x, _Mark) else as_result(x) for x in found])
 
 
@@ -289,11 +316,52 @@ def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
     return tuple([_as_tuples(child, leaves) for child in tree.children()])
 
 
-def _vjp_function(pullback: Pullback, primals: Sequence[Any]) -> VJP:
+def _vjp_function(flat: Any, primals: Sequence[Any], in_tree: Any, pullback_of: Any) -> tuple:
     """See `core.hooks`."""
-    p = pullback
+    if any(map(_is_differentiated_ref, primals)):
+        return _of_refs(flat, primals, in_tree)
+    outs, p = pullback_of(flat, primals, in_tree)
     program = p.jaxpr, p.consts, p.live, p.in_avals, p.out_avals, p.in_tree, p.out_tree
-    return VJP(*program, primals=primals)
+    return outs, VJP(*program, primals=primals)
+
+
+def _is_differentiated_ref(x: Any) -> bool:
+    held = getattr(getattr(x, "aval", None), "inner_aval", None)
+    return held is not None and dtypes.issubdtype(held.dtype, np.inexact)
+
+
+def _of_refs(flat: Any, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], VJP]:
+    """Differentiate with respect to what references hold at first.
+
+    Within the function they are cells of the values; what these hold at the end, which the references
+    get, are further results.
+    """
+    refs = {n: x for n, x in enumerate(leaves) if _is_differentiated_ref(x)}
+    values = [refs[n][...] if n in refs else x for n, x in enumerate(leaves)]
+    written: list[bool] = []
+
+    def fun(*args):
+        cells = {n: Ref(args[n], None, ref.aval) for n, ref in refs.items()}
+        outs = flat(*[cells.get(n, x) for n, x in enumerate(args)])
+        written[:] = [cell._written for cell in cells.values()]
+        last = [cell._value for cell in cells.values()]
+        return [*outs[: flat.count], *last, *outs[flat.count :]]
+
+    outs, live, closed = linearize_flat(
+        fun, values, count=lambda: flat.count + len(refs), kind="vjp"
+    )
+    count = flat.count
+    for ref, value, changed in zip(refs.values(), outs[count:], written, strict=False):
+        if changed:
+            ref[...] = value
+    outs = [*outs[:count], *outs[count + len(refs) :]]
+    avals = [get_aval(x) for x in values], [get_aval(x) for x in outs[:count]]
+    made = VJP(
+        closed.jaxpr, closed.consts, live[:count], *avals, in_tree, flat.out_tree, primals=values
+    )
+    made._refs = tuple([n in refs for n in range(len(leaves))])
+    made._finals = tuple(live[count:])
+    return outs, made
 
 
 hooks.fill(vjp_function=_vjp_function)

@@ -250,8 +250,7 @@ def vjp(
     leaves, in_tree = tree_util.flatten(primals)
     flat = FlatFunction(fun, in_tree, has_aux, "vjp")
     leaves = _checked(leaves)
-    outs, pullback = pullback_of(flat, leaves, in_tree)
-    pullback = hooks.vjp_function(pullback, leaves)
+    outs, pullback = hooks.vjp_function(flat, leaves, in_tree, pullback_of)
     out, aux = flat.results(outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
 

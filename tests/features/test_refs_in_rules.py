@@ -227,3 +227,100 @@ def test_other_tangents_of_references_are_refused(tangent):
         minijax.jvp(lambda r: r[...], (minijax.new_ref(X),), (tangent,))
     with pytest.raises(TypeError, match="tangent of a reference is a reference of its type"):
         minijax.jvp(lambda r: r[0], (minijax.new_ref(X),), (tangent,))
+
+
+# -- gradients of references --------------------------------------------------------------------------
+
+
+def _write(r, index, value):
+    r[index] = value
+
+
+# Functions of a reference. Upstream 0.10.2 differentiates those that read parts of it.
+OF_REFS = {
+    "read": lambda m, r: r[...] ** 2,
+    "parts": lambda m, r: r[0] * r[1],
+    "written": lambda m, r: (_write(r, ..., m.numpy.sin(r[...])), r[...] * 2)[1],
+    "part written": lambda m, r: (_write(r, 1, r[0] * r[2]), r[1:] * r[1])[1],
+    "constant written": lambda m, r: (_write(r, 0, 7.0), r[0] * r[1])[1],
+    "overwritten": lambda m, r: (_write(r, ..., m.numpy.ones(3)), r[...])[1],
+    "added to": lambda m, r: (m.ref.addupdate(r, 0, r[1]), m.numpy.sin(r[...]))[1],
+    "jit": lambda m, r: m.jit(lambda r: (_write(r, 0, r[1] ** 2), m.numpy.cos(r[...]))[1])(r),
+    "cond": lambda m, r: m.lax.cond(r[0] > 0, lambda: r[1] * r[2], lambda: r[0]),
+    "checkpoint": lambda m, r: m.checkpoint(lambda r: m.numpy.sin(r[...]) * r[0])(r),
+    "scan": lambda m, r: _scan_parts(m, r, write=False),
+    "scan that writes": lambda m, r: _scan_parts(m, r, write=True),
+    "fori_loop": lambda m, r: (
+        m.lax.fori_loop(0, 3, lambda i, c: (_write(r, 0, r[0] * r[i]), c)[1], 0),
+        r[...],
+    )[1],
+    "another inside": lambda m, r: (lambda q: (_write(q, ..., r[...] * q[...]), q[...])[1])(
+        m.new_ref(r[...])
+    ),
+    "not at all": lambda m, r: m.numpy.ones(2),
+}
+DIFFERENTIATED_UPSTREAM = ("parts", "scan", "scan that writes", "not at all")
+
+
+def _scan_parts(m, r, write):
+    def body(c, i):
+        if write:
+            r[i] = r[i] * c
+        return c + r[i], None
+
+    return m.lax.scan(body, ONE, m.numpy.arange(3))[0]
+
+
+@pytest.mark.parametrize("wrap", ["eager", "jit", "pulled later"])
+@pytest.mark.parametrize("name", OF_REFS)
+def test_gradients_of_references_are_added_to_references(name, wrap):
+    """Of what the reference holds at first; what the gradient's holds is of what it holds at last."""
+
+    def found(m):
+        r, g = m.new_ref(m.numpy.asarray(X + 1)), m.new_ref(m.numpy.asarray(X * 10 + 1))
+        run = lambda r: m.vjp(lambda r: OF_REFS[name](m, r), r)
+        pull = lambda f, g: f.with_refs(g)(m.numpy.ones(out[0].shape))
+        out = []
+
+        def whole(r, g):
+            y, f = run(r)
+            out[:] = [y]
+            assert repr(pull(f, g)) == "(GradRef(),)"
+            return y
+
+        if wrap == "pulled later":
+            y, f = m.jit(run)(r)
+            out[:] = [y]
+            m.jit(pull)(f, g)
+            return y, r[...], g[...]
+        y = (m.jit(whole) if wrap == "jit" else whole)(r, g)
+        return y, r[...], g[...]
+
+    def pure(v):
+        r = minijax.new_ref(v)
+        return OF_REFS[name](minijax, r), r[...]
+
+    ours = found(minijax)
+    outs, pull = minijax.vjp(pure, minijax.numpy.asarray(X + 1))
+    cts = minijax.numpy.ones(np.shape(outs[0])), minijax.numpy.asarray(X * 10 + 1)
+    for got, wanted in zip(ours, (*outs, *pull(cts)), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=3e-6)
+    if name in DIFFERENTIATED_UPSTREAM and wrap == "eager":
+        _same(ours, found(jax))
+
+
+def test_gradients_of_references_beside_values():
+    for m in (minijax, jax):
+        r, g, h = m.new_ref(m.numpy.asarray(X)), m.new_ref(m.numpy.zeros(3)), m.new_ref(ONE)
+        f = lambda d, x: d["r"][1] * x + d["r"][2]
+        y, pull = m.vjp(f, {"r": r}, np.float32(2))
+        assert pull.with_refs({"r": g}, h)(ONE) == ({"r": m.ad.GradRef()}, m.ad.GradRef())
+        assert (y, *g[...], h[...]) == (4, 0, 2, 1, 2)
+        assert pull.with_refs({"r": g}, m.ad.GradValue())(ONE)[1] == 1
+        assert [*g[...]] == [0, 4, 2]
+    pull = minijax.vjp(f, {"r": minijax.new_ref(X)}, np.float32(2))[1]
+    with pytest.raises(ValueError, match=r"Bind one before the call, as in f_vjp.with_refs"):
+        pull(ONE)
+    assert str(pull.with_refs({"r": minijax.ad.DontWant()}, minijax.ad.GradValue())(ONE)[0]) == (
+        "{'r': DidntWant()}"
+    )

@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,30 @@ def test_signatures_say_what_upstreams_say():
                         wrong.add(f"{module}.{name}.{part}")
     assert seen > 3500
     assert wrong == OTHERWISE
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_type_hints_are_found():
+    """Wherever upstream's are: libraries that check or convert arguments ask for them."""
+    wrong, seen = [], 0
+    for module in MODULES:
+        try:
+            upstream = importlib.import_module(module)
+        except ImportError:
+            continue
+        ours = importlib.import_module("mini" + module)
+        for name in dir(ours):
+            mine, theirs = getattr(ours, name), getattr(upstream, name, None)
+            if not (callable(mine) and callable(theirs)):
+                continue
+            try:
+                typing.get_type_hints(theirs)
+            except (TypeError, NameError, AttributeError):
+                continue
+            seen += 1
+            try:
+                typing.get_type_hints(mine)
+            except (TypeError, NameError, AttributeError) as error:
+                wrong.append((module, name, error))
+    assert seen > 1900
+    assert not wrong

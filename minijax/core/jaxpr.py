@@ -292,6 +292,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs that the equations of a program hold, such as the bodies of its loops."""
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
 

@@ -5,6 +5,7 @@ It defines nothing: the class stands in `bcoo_array`, what changes shapes in `bc
 in `bcoo_products`.
 """
 
+from minijax.core.array import Array  # noqa: F401  (for typing.get_type_hints of BCOO)
 from minijax.experimental.sparse.bcoo_array import (
     BCOO,
     bcoo_eliminate_zeros,

@@ -207,6 +207,7 @@ def exponential(log: Callable[..., Any], doc: str) -> Callable[..., Array]:
         for index, name in enumerate(names)
     ]
     space: dict[str, Any] = {"log": log.__wrapped__, "exp": jnp.exp}
+    space |= {"Array": Array, "ArrayLike": ArrayLike}  # which its annotations name
     source = f"def {kind}({', '.join(given)}):\n    return exp(log({', '.join(names)}))\n"
     exec(_compiled(source), space)
     made = space[kind]

@@ -233,7 +233,7 @@ def _(avals, out, *, dimension_numbers, **params):
                     f"rhs_contracting_spec={tuple(right[j] for j in rc)}"
                 )
     return [
-        *[left[i] or right[j] for i, j in zip(lb, rb, strict=True)],
+        *[left[i] for i in lb],
         *[left[i] for i in free_dims(x.ndim, lc, lb)],
         *[right[j] for j in free_dims(y.ndim, rc, rb)],
     ]

@@ -16,6 +16,7 @@ from minijax import dtypes
 from minijax.core.trace import Tracer
 from minijax.features.library import library
 from minijax.features.queries import is_dim
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax import arithmetic, creation, indexing, slicing
 from minijax.lax.arithmetic import add_p, mul_p, sub_p
 from minijax.lax.compare import and_p, eq_p
@@ -159,7 +160,7 @@ _plans: dict[tuple, tuple] = {}
 
 def _matmul_plan(a: Any, b: Any) -> tuple:
     """Return the axes to squeeze, the dimension numbers, and the transposition of the result."""
-    key = (a.shape, b.shape)
+    key = (a.shape, b.shape, a.placement, b.placement)
     plan = _plans.get(key)
     if plan is None:
         plan = _plans[key] = _make_plan(a, b)
@@ -180,7 +181,7 @@ def _make_plan(a: Any, b: Any) -> tuple:
         axis_a, axis_b = place - count + len(batch_a), place - count + len(batch_b)
         size_a = batch_a[axis_a] if axis_a >= 0 else None
         size_b = batch_b[axis_b] if axis_b >= 0 else None
-        if size_a == size_b:
+        if size_a == size_b and parts_of(a)[axis_a] == parts_of(b)[axis_b]:
             batch[0].append((place, axis_a))
             batch[1].append((place, axis_b))
         elif size_b is None or (size_b == 1 and size_a is not None):
@@ -194,7 +195,7 @@ def _make_plan(a: Any, b: Any) -> tuple:
         else:
             raise ValueError(
                 f"Incompatible types for matmul arguments: {a.str_short()} and {b.str_short()}: "
-                "leading axes must be equal or 1, counted from the matrix axes."
+                "leading axes must be equal and split alike, or 1, counted from the matrix axes."
             )
 
     def shifted(axis, gone):

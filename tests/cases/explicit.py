@@ -48,6 +48,29 @@ class Split:
     stack = property(lambda self: self.on("x", "y", None, value=np.stack([A, A + 1, A + 2, A + 3])))
 
 
+# -- products of batches that are split in several ways ----------------------------------------------
+
+BATCHES = np.sin(np.arange(8 * 8 * 8, dtype=np.float32)).reshape(8, 8, 8)
+BATCHED = {
+    "matmul": lambda t, a, b: a @ b,
+    "einsum": lambda t, a, b: t.jnp.einsum("bij,bkj->bik", a, b),
+    "einsum of elements": lambda t, a, b: t.jnp.einsum("bij,bij->bi", a, b),
+    "grad of einsum": lambda t, a, b: t.m.grad(
+        lambda a, b: (t.jnp.einsum("bij,bij->bi", a, b) ** 2).sum(), argnums=(0, 1)
+    )(a, b),
+    "reduction of two": lambda t, a, b: t.lax.reduce(
+        (a, b), (0.0, 0.0), lambda x, y: (x[0] + y[0], x[1] + y[1]), (1,)
+    ),
+}
+programs({
+    f"{name} of batches {first} and {second}": lambda t, f=f, specs=(first, second): f(
+        t, *(t.on(*spec, value=BATCHES) for spec in specs)
+    )
+    for name, f in BATCHED.items()
+    for first, second in itertools.product([(), ("x",), (None, "x"), ("x", None, "y")], repeat=2)
+})  # fmt: skip
+
+
 # -- windows over split space ---------------------------------------------------------------------
 
 IMAGES = np.sin(np.arange(8 * 4 * 8 * 8, dtype=np.float32)).reshape(8, 4, 8, 8)

@@ -297,10 +297,7 @@ def kept_axes(names: str | Sequence[str]) -> Callable:
             for aval in avals
             if getattr(aval, "ndim", 0)
         ]
-        if isinstance(out, (list, tuple)):
-            parts = merge("a reduction", avals, places[: len(out)])
-            return [parts] * len(out)
-        return places[0]
+        return places[: len(out)] if isinstance(out, (list, tuple)) else places[0]
 
     return rule
 

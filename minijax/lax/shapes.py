@@ -18,7 +18,7 @@ from minijax.arguments.functions import check_at_most
 from minijax.arguments.values import known_axes
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, current, eval_trace
 from minijax.errors import ShardingTypeError, shape_error
@@ -26,6 +26,7 @@ from minijax.features.queries import is_dim, is_negative
 from minijax.features.sharding.explicit import made_at
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import batched_sharding, kept_axes, parts_of
+from minijax.features.sharding.types import explicit_of
 from minijax.features.sharding.unreduced import first, refused
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
@@ -481,7 +482,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
             f"Incompatible shapes for broadcasting: {given} and requested shape {shape}: each size "
             "must be 1, or as requested."
         )
-    return broadcast_in_dim(arr, shape, range(missing, len(shape)))
+    where = explicit_of(get_aval(like_arr))
+    return broadcast_in_dim(arr, shape, range(missing, len(shape)), out_sharding=where)
 
 
 @lru_cache(maxsize=4096)

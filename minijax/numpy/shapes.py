@@ -19,6 +19,7 @@ from minijax.errors import InconclusiveDimensionOperation
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.features.sharding.explicit import split_as
+from minijax.features.sharding.sharding_rules import common_sharding
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import MOST_AXES, items_of, reshape_p, rev_p, size_of, squeeze_p, tile_p
@@ -38,7 +39,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import full_like_aval, insert_axes, transpose_p
+from minijax.transforms.primitives import full_like_aval, insert_axes, to_shape, transpose_p
 from minijax.typing import ArrayLike, DimSize, Shape
 
 __all__ = [
@@ -580,7 +581,12 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     if not args:
         return []
     sizes = broadcast_shapes(*[np.shape(x) for x in args])
-    return [broadcast_to_shape(promote_one("broadcast_arrays", x), sizes) for x in args]
+    arrays = [promote_one("broadcast_arrays", x) for x in args]
+    where = common_sharding(sizes, *arrays)
+    if where is None:
+        return [broadcast_to_shape(x, sizes) for x in arrays]
+    count = len(sizes)
+    return [to_shape(x, sizes, range(count - x.ndim, count), where) for x in arrays]
 
 
 # -- order of elements ------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from minijax.runtime.mesh import PartitionSpec, axes_of, get_abstract_mesh
 
 __all__ = [
     "SplitAlike", "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
-    "check_distinct", "cotangent_sharding", "elementwise", "kept_axes", "leading", "leading_parts",
+    "check_distinct", "common_sharding", "cotangent_sharding", "elementwise", "kept_axes", "leading", "leading_parts",
     "merge", "of_cases", "parts_of",
     "split_results",
     "whole", "with_sums",
@@ -194,6 +194,20 @@ def merge(name: str, avals: Sequence[Any], places: Sequence[Parts]) -> Parts:
             )
         out.append(kinds.pop() if kinds else None)
     return out
+
+
+def common_sharding(shape: tuple[int, ...], *arrays: Any) -> Any:
+    """The sharding of arrays that are broadcast to a shape together; None if none is split."""
+    avals = [get_aval(x) for x in arrays]
+    split = [aval for aval in avals if explicit_of(aval) is not None]
+    if not split:
+        return None
+    places = []
+    for aval in split:
+        new = len(shape) - aval.ndim
+        kept = zip(parts_of(aval), aval.shape, shape[new:], strict=True)
+        places.append([None] * new + [part if size == n else None for part, size, n in kept])
+    return explicit_of(split[0]).with_parts(merge("broadcast_shardings", split, places))
 
 
 class SplitAlike(dict):

@@ -427,10 +427,35 @@ def _arg_reduction(name: str, identity: Callable, direction: str) -> Primitive:
         if keys is not None:
             zeros = b.compare(x, b.full(0, x.aval), "EQ")
             x = b.op("stablehlo.select", (zeros, b.full(0, keys.aval), keys), keys.aval)
+        narrow = dtypes.bit_width(index_dtype) < 32  # so that places may not be different
+        many = type(x.aval.size) is int and x.aval.size >= _MANY
+        if b.platform == "cpu" and many and not narrow:
+            combine = max_p if direction == "GT" else min_p
+            return _place_of(b, combine, x, positions, identity(x.dtype), axes[0], out)
         start = b.constant(identity(x.dtype), x.aval.update(shape=()))
         return _reduce_pairs(b, x, positions, start, axes[0], direction, out)
 
     return p
+
+
+# From this number of elements on two reductions of one operand, which XLA's CPU compiler vectorizes,
+# are faster than one of pairs, within which it computes the operand element by element: argmax of
+# 512 rows of 512 takes 0.17 ms where it took 0.29, `random.categorical` 0.7 where it took 7.2.
+_MANY = 4096
+
+
+def _place_of(b, combine: Primitive, x, positions, start, axis: int, out: ShapedArray):
+    """Return the first place of the extremum along an axis, or of NaN."""
+    extremum = lower_reduce(b, combine, x, start, (axis,), x.aval.update(shape=out.shape))
+    kept = [dim for dim in range(x.aval.ndim) if dim != axis]
+    found = b.compare(x, b.broadcast(extremum, x.aval.shape, kept), "EQ")
+    if dtypes.issubdtype(x.dtype, np.floating):
+        found = b.op("stablehlo.or", (found, b.compare(x, x, "NE")), found.aval)
+    beyond = np.iinfo(out.dtype).max
+    places = b.op(
+        "stablehlo.select", (found, positions, b.full(beyond, positions.aval)), positions.aval
+    )
+    return lower_reduce(b, min_p, places, out.dtype.type(beyond), (axis,), out)
 
 
 def _reduce_pairs(b, x, positions, start, axis: int, direction: str, out: ShapedArray):

@@ -60,6 +60,15 @@ def _loop(
     return lax.while_loop(go_on, body, (np.int32(0), *state))[1:]
 
 
+def _loop_until_found(step: Callable, key: Any, start: Any, limit: float) -> Any:
+    """Repeat `key, out = step(key, out)` while elements are negative, which those found are not.
+
+    A step with a second result, which elements are found, would compute its numbers once for each.
+    """
+    missing = lambda _key, out: lax.lt(out, out.dtype.type(0))
+    return _loop(missing, step, (key, start), limit)[1]
+
+
 def _any(*conditions: Any) -> Any:
     out = conditions[0]
     for condition in conditions[1:]:
@@ -148,7 +157,7 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: np.dtype, limit: int) -> An
     v_r = lax.sub(real(0.9277), lax.div(real(3.6224), lax.sub(b, real(2))))
     zero, one = real(0), real(1)
 
-    def step(key, out, done):
+    def step(key, out):
         key, u_key, v_key = keys_from(key, 3)
         u = unit_uniform(u_key, lam.shape, lam.dtype)
         v = unit_uniform(v_key, lam.shape, lam.dtype)
@@ -159,11 +168,9 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: np.dtype, limit: int) -> An
         surely = lax.bitwise_and(lax.ge(us, real(0.07)), lax.le(v, v_r))
         never = _any(lax.lt(k, zero), lax.bitwise_and(lax.lt(us, real(0.013)), lax.gt(v, us)))
         found = _any(surely, lax.bitwise_and(lax.bitwise_not(never), lax.le(s, t)))
-        return key, lax.select(found, k, out), _any(done, found)
+        return key, lax.select(found, k, out)
 
-    start = (key, _full(-1, lam), lax.full(lam.shape, False, np.bool_))
-    out = _loop(lambda _key, _out, done: lax.bitwise_not(done), step, start, limit)[1]
-    return converted(out, dtype)
+    return converted(_loop_until_found(step, key, _full(-1, lam), limit), dtype)
 
 
 @library(static=("shape", "dtype", "out_sharding"), whole=True)
@@ -283,7 +290,7 @@ def _binomial_by_rejection(key: Any, n: Any, p: Any, limit: float) -> Any:
         out = lax.add(lax.add(out, _stirling_tail(mode)), _stirling_tail(lax.sub(n, mode)))
         return lax.sub(lax.sub(out, _stirling_tail(k)), _stirling_tail(lax.sub(n, k)))
 
-    def step(key, out, done):
+    def step(key, out):
         key, u_key, v_key = keys_from(key, 3)
         u = unit_uniform(u_key, p.shape, p.dtype)
         v = unit_uniform(v_key, p.shape, p.dtype)
@@ -293,10 +300,9 @@ def _binomial_by_rejection(key: Any, n: Any, p: Any, limit: float) -> Any:
         never = _any(lax.lt(k, zero), lax.gt(k, n))
         fits = lax.le(_log_ratio(alpha, v, us, a, b), log_density(k))
         found = _any(surely, lax.bitwise_and(lax.bitwise_not(never), fits))
-        return key, lax.select(found, k, out), _any(done, found)
+        return key, lax.select(found, k, out)
 
-    start = (key, _full(-1, p), lax.full(p.shape, False, np.bool_))
-    return _loop(lambda _key, _out, done: lax.bitwise_not(done), step, start, limit)[1]
+    return _loop_until_found(step, key, _full(-1, p), limit)
 
 
 def binomial_of(key: Any, n: Any, p: Any, dtype: np.dtype) -> Any:

@@ -18,7 +18,7 @@ from minijax.core.trace import Tracer, eval_trace
 from minijax.features.queries import is_dim
 from minijax.features.sharding.explicit import constant_at, made_at
 from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.types import vma_of
+from minijax.features.sharding.types import NO_AXES, vma_of
 from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.rules import check_dtype
@@ -278,7 +278,8 @@ def full_like(
     """
     if dtype is None:
         described = hasattr(x, "shape") and hasattr(x, "dtype")
-        aval = getattr(x, "aval", x) if described else get_aval(x)
+        typed = not callable(getattr(x, "aval", len))
+        aval = get_aval(x) if typed or not described else x
         dtype = dtypes.canonicalize_dtype(aval.dtype, allow_extended_dtype=True)
         weak = aval is not x and aval.weak_type
     else:
@@ -323,7 +324,9 @@ def varying_as(out: Array, x: Any) -> Array:
     """Return `out`, made like `x`, as varying over the manual mesh axes over which `x` varies."""
     if not local.context.varying:
         return out
-    return vary(out, vma_of(getattr(x, "aval", x)) - vma_of(get_aval(out)))
+    stated = getattr(getattr(x, "aval", x), "manual_axis_type", None)  # a ShapeDtypeStruct's too
+    varying = NO_AXES if stated is None else stated.varying & local.context.varying
+    return vary(out, varying - vma_of(get_aval(out)))
 
 
 empty_p = _without_operands("empty")

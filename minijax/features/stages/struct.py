@@ -9,6 +9,7 @@ from typing import Any
 from minijax import dtypes, errors, tree_util
 from minijax.arguments.functions import avals_of, check_callable
 from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.config import local
 from minijax.core.avals import (
     ShapedArray,
     abstract,
@@ -211,8 +212,11 @@ def _aval_of(x: ShapeDtypeStruct) -> ShapedArray:
     dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
     where = x.sharding
     aval = ShapedArray(x.shape, dtype, x.weak_type, sharding=where)
-    on_host = isinstance(where, NamedSharding) and space_of(where.memory_kind) is MemorySpace.Host
-    return within(aval, MemorySpace.Host) if on_host else aval
+    if isinstance(where, NamedSharding) and space_of(where.memory_kind) is MemorySpace.Host:
+        aval = within(aval, MemorySpace.Host)
+    if x.manual_axis_type is None:
+        return aval
+    return aval.update(vma=x.manual_axis_type.varying & local.context.varying)
 
 
 aval_makers[ShapeDtypeStruct] = _aval_of
@@ -311,14 +315,22 @@ def check_no_structs(consts: Sequence[Any]) -> None:
 def shape_struct(aval: Any) -> Any:
     """The struct of a type; a token, and a type that a library defined, stand for themselves.
 
-    Within a mesh that has Explicit axes a whole array has a sharding too.
+    Within a mesh that has no Auto axes a whole array has a sharding too.
+    Where types say over which axes values vary, so does the struct.
     """
     if not isinstance(aval, ShapedArray):
         return aval.of_values()
-    where = hooks.stated_sharding(aval)
-    if where is None and (mesh := get_abstract_mesh()).explicit_axes:
-        where = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where, weak_type=aval.weak_type)
+    where, mesh = hooks.stated_sharding(aval), get_abstract_mesh()
+    if where is None and not (mesh.empty or mesh.auto_axes):
+        if not dtypes.issubdtype(aval.dtype, dtypes.extended):
+            where = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    return ShapeDtypeStruct(
+        aval.shape,
+        aval.dtype,
+        sharding=where,
+        weak_type=aval.weak_type,
+        manual_axis_type=aval.manual_axis_type if local.context.varying else None,
+    )
 
 
 @boundary

@@ -415,7 +415,7 @@ def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
     if kind is np.ndarray and x.dtype in _SUPPORTED:
         return x.dtype, False
     aval = getattr(x, "aval", None)
-    if aval is not None:
+    if hasattr(aval, "weak_type"):  # some libraries have a method of this name
         return aval.dtype, aval.weak_type
     if kind is type and x in python_scalar_dtypes:
         return python_scalar_dtypes[x], x is not bool

@@ -291,10 +291,9 @@ def get_aval(x: Any) -> AbstractValue:
     """
     if type(x) in opaque_types and type(x) in aval_makers:
         return aval_makers[type(x)](x)  # its attributes are its own
-    try:
-        return x.aval
-    except AttributeError:
-        pass
+    aval = getattr(x, "aval", None)
+    if aval is not None and not callable(aval):  # it is a method of some library's classes
+        return aval
     for kind in type(x).__mro__:
         maker = aval_makers.get(kind)
         if maker is not None:
@@ -345,7 +344,7 @@ def abstract(x: Any) -> ShapedArray:
     """Return the aval of an array, a number, or anything with a shape and a dtype."""
     if type(x) in opaque_types or isinstance(x, (np.ndarray, np.generic)):
         return get_aval(x)
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+    if hasattr(x, "shape") and hasattr(x, "dtype") and callable(getattr(x, "aval", len)):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
         return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
     aval = get_aval(x)

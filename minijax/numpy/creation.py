@@ -608,7 +608,7 @@ def _full_like(shape, fill_value, dtype, weak):
 def _type_of(name: str, a: Any) -> Any:
     """Return the shape, dtype and weak type of a prototype."""
     aval = getattr(a, "aval", None)
-    if aval is not None:
+    if aval is not None and not callable(aval):
         return aval
     if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
         return a

@@ -55,7 +55,7 @@ _WORD = np.dtype(np.uint32)
 def as_keys(keys: Any) -> tuple[Any, bool]:
     """Keys as an array of keys, and whether they were given as words."""
     aval = getattr(keys, "aval", None)
-    if aval is not None and type(aval.dtype) is KeyType:
+    if type(getattr(aval, "dtype", None)) is KeyType:
         return keys, False
     settings = local.context.settings
     if settings.legacy_prng_key != "allow":

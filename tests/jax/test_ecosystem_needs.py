@@ -862,6 +862,51 @@ def product(m, a, b):
     )
 
 
+class Quantity:
+    """Quax's values have a shape, a dtype and a method `aval`."""
+
+    shape, dtype, ndim, size = (2, 3), np.dtype("float32"), 2, 6
+
+    def aval(self):
+        return 3
+
+
+def told_of(call, value):
+    try:
+        return str(call(value))
+    except TypeError:
+        return "TypeError"
+
+
+LIKE_ARRAYS = {
+    "zeros_like": lambda m, q: m.numpy.zeros_like(q),
+    "ones_like": lambda m, q: m.numpy.ones_like(q, dtype=int),
+    "full_like": lambda m, q: m.numpy.full_like(q, 2),
+    "empty_like": lambda m, q: m.numpy.empty_like(q),
+    "lax.full_like": lambda m, q: m.lax.full_like(q, 2),
+    "result_type": lambda m, q: m.numpy.result_type(q, m.numpy.int8, 1.0),
+    "can_cast": lambda m, q: m.numpy.can_cast(q, "int32"),
+    "iscomplexobj": lambda m, q: m.numpy.iscomplexobj(q),
+    "add": lambda m, q: m.numpy.add(q, 1),
+    "lax.add": lambda m, q: m.lax.add(q, q),
+    "typeof": lambda m, q: m.typeof(q),
+    "eval_shape": lambda m, q: m.eval_shape(lambda x: x, q),
+    "make_jaxpr": lambda m, q: m.make_jaxpr(lambda x: x)(q),
+    "jit": lambda m, q: m.jit(lambda x: x)(q),
+    "vmap": lambda m, q: m.vmap(lambda x: x)(q),
+    "grad": lambda m, q: m.grad(lambda x: 1.0)(q),
+    "split": lambda m, q: m.random.split(q),
+}
+
+
+@pytest.mark.parametrize("name", LIKE_ARRAYS)
+def test_values_with_a_method_aval(name):
+    ours, theirs = (
+        told_of(lambda q, m=m: LIKE_ARRAYS[name](m, q), Quantity()) for m in (minijax, jax)
+    )
+    assert ours == theirs
+
+
 def attributes_of_primitive(p):
     """Set attributes of a primitive, its own `bind` among them, and take them away again."""
     was = p.call_primitive

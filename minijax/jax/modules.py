@@ -67,7 +67,8 @@ _LIBRARIES: dict[str, tuple[str, str]] = {
         "array_constructors array_creation array_methods einsum error fft index_tricks indexing "
         "lax_numpy linalg polynomial reductions scalar_types setops sorting tensor_contractions "
         "ufunc_api ufuncs util vectorize window_functions",
-        "numpy numpy.linalg numpy.fft numpy.promotion numpy.indexing dtypes",
+        "numpy numpy.linalg numpy.fft numpy.promotion numpy.indexing numpy.grids "
+        "jax.private.numpy_parts dtypes",
     ),
     "ops": ("scatter special", "ops"),
     "random": (

@@ -221,8 +221,8 @@ class _AxisJoiner:
            [2, 4]], dtype=int32)
     """
 
-    def __init__(self, name: str, axis: int, ndmin: int, trans1d: int) -> None:
-        self.name, self._default = name, (axis, ndmin, trans1d)
+    name: str
+    _default: tuple[int, int, int]  # axis, least number of dimensions, place of vectors in these
 
     @boundary
     def __getitem__(self, key: Any) -> Array:
@@ -267,8 +267,18 @@ class _AxisJoiner:
         return f"<minijax.numpy.{self.name}>"
 
 
-r_ = _AxisJoiner("r_", 0, 1, -1)
-c_ = _AxisJoiner("c_", -1, 2, 0)
+class RClass(_AxisJoiner):
+    name, _default = "r_", (0, 1, -1)
+    __doc__ = _AxisJoiner.__doc__
+
+
+class CClass(_AxisJoiner):
+    name, _default = "c_", (-1, 2, 0)
+    __doc__ = _AxisJoiner.__doc__
+
+
+r_ = RClass()
+c_ = CClass()
 
 
 class _IndexExpression:

@@ -41,6 +41,7 @@ from jax._src.internal_test_util import test_harnesses as harnesses
 from jax._src.lax import scaled_dot
 from jax._src.lax import utils as lax_utils
 from jax._src.lru_cache import LRUCache
+from jax._src.numpy import array_methods, index_tricks, vectorize
 from jax._src.numpy import util as jnp_util
 from jax._src.scipy.stats._core import ModeResult
 from jax._src.third_party.scipy.special import fresnel
@@ -299,3 +300,51 @@ TYPED = (literals.TypedInt(3, np.dtype("int32")), literals.TypedFloat(2.0, np.dt
 case("typed", lambda: [(repr(x), x + 1, x.dtype, jax.typeof(x), jnp.add(x, 1)) for x in TYPED])
 case("typed array", lambda: jnp.sin(literals.TypedNdArray(np.ones(2, "float32"))))
 case("typed kinds", lambda: [type(x) in literals.typed_scalar_types for x in (*TYPED, 3)])
+
+# -- parts of jnp that libraries subclass and call -------------------------------------------------------
+
+
+class Doubled(index_tricks.CClass):
+    def __getitem__(self, key):
+        return 2 * super().__getitem__(key)
+
+
+class Places(array_methods._IndexUpdateRef):
+    def set(self, values, **options):
+        return super().set(values + 1, **options)
+
+
+class Marked(array_methods._IndexUpdateHelper):
+    def __getitem__(self, index):
+        return Places(self.array, index)
+
+
+KEEP = lambda *args, **kwargs: (args, sorted(kwargs.items()))
+
+
+def excluded(which):
+    fun, args, kwargs = vectorize._apply_excluded(KEEP, which, (1, 2), {"k": 3, "m": 4})
+    return [*args], kwargs, fun(*args, **kwargs), fun is KEEP
+
+
+case("columns", lambda: (Doubled()[TABLE[0], TABLE[1]], index_tricks.RClass()[1:3, 5]))
+case("joiners", lambda: [isinstance(jnp.c_, index_tricks.CClass), isinstance(jnp.r_, Doubled)])
+case("places", lambda: (Marked(jnp.ones(3))[1].set(4), Marked(jnp.ones(3))[0].add(1)))
+for which in (set(), {0}, {1}, {"k"}, {0, "m"}, {0, 1}):
+    case(f"excluded {sorted(map(str, which))}", lambda which=which: excluded(which))
+for text in ("(m,n),(n)->(m)", "()->(),()", "(a,b)->()", "a->b", ""):
+    case(f"signature {text}", lambda text=text: vectorize._parse_gufunc_signature(text))
+for shapes in (
+    ((2, 3, 4), (3, 4)),
+    ((2, 3, 4), (4,)),
+    ((3, 4), ()),
+    ((1, 3, 4), (5, 4)),
+    ((4, 3), (4,)),
+):
+    case(f"sizes {shapes}", lambda shapes=shapes: vectorize._parse_input_dimensions(
+        tuple(map(np.ones, shapes)), [("m", "n"), ("n",)], "here"
+    ))  # fmt: skip
+for outs in ([("n",)], [("m",)], [("n", "n")], [("n",), ()]):
+    case(f"results {outs}", lambda outs=outs: vectorize._check_output_dims(
+        lambda x: x, {"n": 3}, outs, "here"
+    )(jnp.ones(3)))  # fmt: skip

@@ -15,7 +15,16 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    Union,
+    overload,
+    runtime_checkable,
+)  # fmt: skip
 
 import ml_dtypes
 import numpy as np
@@ -49,8 +58,9 @@ class _HasDType(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
 
 
-# The names of a dtype; None, where it is allowed, is the default one.
-DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | _HasDType
+# The names of a dtype; None, where it is allowed, is the default one. Users' annotations join names of
+# types in quotes to a Union, not to a `|` of types.
+DTypeLike: TypeAlias = Union[str, type[Any], np.dtype[Any], _HasDType]  # noqa: UP007
 
 
 # Extended dtypes

@@ -6,7 +6,7 @@ Core layer: imports the ground layer and `core.array` only, so that every layer 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, Union
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from minijax.namespace import shown
 __all__ = ["ArrayLike", "DTypeLike"]
 
 
-# The arguments of `minijax.numpy` that stand for an array: no lists and no strings.
-ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+# The arguments of `minijax.numpy` that stand for an array: no lists and no strings. Users' annotations
+# join names of types in quotes to a Union, not to a `|` of types.
+ArrayLike: TypeAlias = Union[  # noqa: UP007
+    Array, np.ndarray, np.bool_, np.number, bool, int, float, complex
+]
 
 DimSize: TypeAlias = int | Any  # an integer or a symbolic size
 Shape: TypeAlias = Sequence[DimSize]

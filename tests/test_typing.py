@@ -192,6 +192,27 @@ def annotations(fun):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "typing.ArrayLike",
+        "typing.DTypeLike",
+        "lax.PrecisionLike",
+        "lax.ConvGeneralDilatedDimensionNumbers",
+    ],
+)
+def test_unions_are_joined_to_names_in_quotes(name):
+    module, _, union = name.rpartition(".")
+    kinds = []
+    for m in ("minijax", "jax"):
+        alias = getattr(importlib.import_module(f"{m}.{module}"), union)
+        joined = (alias | "Vector", None | alias)
+        kinds.append(
+            (typing.get_origin(alias), *map(typing.get_origin, joined), len(typing.get_args(alias)))
+        )
+    assert kinds[0] == kinds[1]
+
+
 def test_signatures_say_what_upstreams_say():
     """No public function says `Any` where upstream's names arrays, dtypes, shapes or numbers."""
     wrong, seen = set(), 0

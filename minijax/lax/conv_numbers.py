@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 from minijax.features.queries import is_dim, max_dim
 from minijax.lax.window_rules import dilated, window_count
@@ -39,7 +39,9 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
-ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
+ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007
+    None, ConvDimensionNumbers, tuple[str, str, str]
+]
 
 
 class PaddingType(Enum):

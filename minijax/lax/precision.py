@@ -7,7 +7,7 @@ units, and use them at `Precision.DEFAULT`.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, Union
 
 import ml_dtypes
 import numpy as np
@@ -156,15 +156,10 @@ class DotAlgorithmPreset(enum.Enum):
 
 
 # The ways of asking for a precision: one for both operands, or one for each.
-PrecisionLike: TypeAlias = (
-    Precision
-    | str
-    | tuple[Precision, Precision]
-    | tuple[str, str]
-    | DotAlgorithm
-    | DotAlgorithmPreset
-    | None
-)
+PrecisionLike: TypeAlias = Union[  # noqa: UP007
+    Precision, str, tuple[Precision, Precision], tuple[str, str], DotAlgorithm,
+    DotAlgorithmPreset, None,
+]  # fmt: skip
 
 
 _PRESETS = {

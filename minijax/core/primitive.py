@@ -17,7 +17,7 @@ forgotten. The class `Primitive` lists all rules; what follows it is read when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from minijax.config import local
@@ -141,6 +141,7 @@ class Primitive:
     steps = _setter("rule_steps")
     layout = _setter("rule_layout")
     transposes_zeros = False  # whether the transpose rule is run where all cotangents are zero
+    unstated: Mapping[str, Any] = {}  # params, and what these are where they are left out
     call_primitive = False  # upstream's attribute: whether it calls a function, not a program
 
     def lower(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -210,7 +211,7 @@ class Primitive:
 
     def hand_to(self, trace: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Apply the primitive by the method that a library's trace has for it."""
-        return trace.process_primitive(self, args, params)
+        return trace.process_primitive(self, args, {**self.unstated, **params})
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the keyword arguments of `bind` for an equation with these params."""

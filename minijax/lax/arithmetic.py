@@ -126,6 +126,12 @@ def with_accuracy(p: Any, x: Any, accuracy: Any) -> Any:
     return p.bind(x) if accuracy is None else p.bind(x, accuracy=accuracy)
 
 
+def left_out(p: Any, name: str) -> None:
+    """A param is None where it is left out; rules in the traces of libraries are given it."""
+    p.unstated = {name: None}
+    p.printed = lambda params: {k: v for k, v in params.items() if v is not None}
+
+
 # -- sums and products, linear in each operand ------------------------------------------------
 
 neg_p = elementwise("neg", "stablehlo.negate", [NUMBER])
@@ -179,7 +185,7 @@ mul_p = elementwise(
     ],
 )
 set_layout(mul_p, sums=multiplied)
-mul_p.printed = lambda params: {k: v for k, v in params.items() if v is not None}
+left_out(mul_p, "out_dtype")
 
 
 @mul_p.shape_rule
@@ -820,6 +826,8 @@ cbrt_p = elementwise(
         )
     ],
 )
+for _p in (sqrt_p, rsqrt_p, cbrt_p):
+    left_out(_p, "accuracy")
 
 
 def square(x: ArrayLike) -> Array:

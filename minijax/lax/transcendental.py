@@ -20,6 +20,7 @@ from minijax.lax.arithmetic import (
     accurate,
     add_p,
     div_p,
+    left_out,
     mul_p,
     neg_p,
     rsqrt_p,
@@ -464,6 +465,8 @@ def _tanh_jvp(t, out, x, *, accuracy=None):
 
 
 tanh_p = elementwise("tanh", accurate("stablehlo.tanh"), [INEXACT], jvp=[_tanh_jvp])
+for _p in (exp_p, exp2_p, expm1_p, log_p, log1p_p, logistic_p, sin_p, cos_p, tan_p, tanh_p):
+    left_out(_p, "accuracy")
 asinh_p = elementwise(
     "asinh",
     "chlo.asinh",

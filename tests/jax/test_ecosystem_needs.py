@@ -177,33 +177,63 @@ def test_closed_programs_have_the_fields_of_open_ones():
     in_both(run)
 
 
-def test_traces_of_libraries():
-    """A trace that counts primitives and leaves the work to the one around it."""
+TRACED = {
+    "unary": lambda m, x: [
+        getattr(m.lax, name)(x)
+        for name in (
+            "cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin",
+            "sqrt", "tan", "tanh", "neg", "abs", "floor", "erf", "is_finite",
+        )
+    ],
+    "binary": lambda m, x: [
+        f(x, x) for f in (m.lax.mul, m.lax.add, m.lax.div, m.lax.sub, m.lax.max, m.lax.pow, m.lax.eq)
+    ],
+    "stated": lambda m, x: [
+        m.lax.exp(x, accuracy=m.lax.AccuracyMode.HIGHEST), m.lax.mul(x, x, out_dtype=np.float32),
+    ],
+    "shapes": lambda m, x: [
+        m.lax.integer_pow(x, 2), m.lax.reshape(x, (6,)), m.lax.transpose(x, (1, 0)),
+        m.lax.reduce_precision(x, 5, 10), m.lax.rev(x, (0,)), m.lax.convert_element_type(x, int),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_traces_of_libraries(name):
+    """A trace that notes primitives and params, and leaves the work to the one around it."""
 
     def run(m, faces):
-        class Counted(m.core.Tracer):
+        class Noted(m.core.Tracer):
             def __init__(self, trace, value):
                 super().__init__(trace, m.typeof(value))
                 self.value = value
 
-        class Counting(m.core.Trace):
+        class Noting(m.core.Trace):
             def __init__(self, parent):
                 super().__init__()
-                self.outer, self.names = parent, []
+                self.outer, self.found = parent, []
 
             def process_primitive(self, primitive, tracers, params):
-                self.names.append(primitive.name)
-                values = [x.value if isinstance(x, Counted) else x for x in tracers]
+                self.found.append(f"{primitive} {sorted(params.items())}")
+                values = [x.value if isinstance(x, Noted) else x for x in tracers]
                 avals = [m.typeof(x) for x in values]
                 out = primitive.bind_with_trace(self.outer, values, avals, params)
-                return m.tree.map(lambda x: Counted(self, x), out)
+                return m.tree.map(lambda x: Noted(self, x), out)
 
-        x = m.numpy.asarray(X)
-        with faces.core.take_current_trace() as parent:
-            trace = Counting(parent)
-            with faces.core.set_current_trace(trace):
-                out = m.lax.cos(m.lax.sin(Counted(trace, x)))
-        return f"{trace.names} {np.asarray(out.value).round(4).tolist()}"
+        def traced(x):
+            with faces.core.take_current_trace() as parent:
+                trace = Noting(parent)
+                with faces.core.set_current_trace(trace):
+                    outs = TRACED[name](m, Noted(trace, x))
+            found.extend(trace.found)
+            return [out.value for out in outs]
+
+        found = []
+        program = str(m.make_jaxpr(traced)(X))
+        outs = [
+            np.asarray(out).astype(float).round(4).tolist() for out in traced(m.numpy.asarray(X))
+        ]
+        return f"{found} {program} {outs}"
 
     in_both(run)
 

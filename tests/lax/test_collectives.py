@@ -353,6 +353,7 @@ def structs_within(m, kinds, names, check_vma):
     return [[str(part) for part in parts] for parts in found]
 
 
+@pytest.mark.skipif(jax.__version__ != "0.10.2", reason="newer ones show structs otherwise")
 @pytest.mark.parametrize("check_vma", [True, False])
 @pytest.mark.parametrize("names", ["ab", "a"])
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr, jaxprs
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
+from minijax.features.references.cells import Ref
 from minijax.features.sharding.constraints import with_types
 from minijax.features.sharding.parts import part_aval, whole_aval
 from minijax.features.sharding.shardy import sdy_sharding
@@ -36,6 +37,7 @@ from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
 from minijax.lax.parallel import psum_p
+from minijax.lax.refs import new_ref
 from minijax.lax.shapes import reshape
 from minijax.lax.spec_errors import (
     Specs,
@@ -177,8 +179,12 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
         ]
         return ", ".join([*[_sdy(name, PartitionSpec(), 0, False, ())] * len(effects), *parts])
 
+    varying = local.context.varying
+    varying = varying | newly_manual_axes if check_vma else varying
+
     def lowered(inner, *parts):
-        with named_axes(mesh, newly_manual_axes):  # references that it makes are removed now
+        # References that it makes are removed now: what that traces has the types of the program.
+        with named_axes(mesh, newly_manual_axes, varying=varying):
             return inner.closed_jaxpr(jaxpr, *parts)
 
     def body(inner, *parts):
@@ -573,6 +579,7 @@ def shard_map(
         )
     check_callable(f)
     traces = ProgramCache()
+    on_values: dict[Any, Callable] = {}  # where references are given
 
     @boundary
     def mapped(*args):
@@ -598,6 +605,20 @@ def shard_map(
             given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
             check_specs("in_specs", given, _is_spec, manual)
             ins = _flat_specs("in_specs", given, in_tree)
+            refs = tuple([n for n, x in enumerate(leaves) if isinstance(x, Ref)])
+            if refs:
+                key = (where, manual, in_tree, tuple(ins), refs)
+                if key not in on_values:
+                    last = tuple([ins[n] for n in refs])
+                    on_values[key] = shard_map(
+                        _with_values(f, in_tree, refs), mesh=where, in_specs=tuple(ins),
+                        out_specs=(out_specs, last), axis_names=manual, check_vma=check_vma,
+                    )  # fmt: skip
+                values = [x[...] if n in refs else x for n, x in enumerate(leaves)]
+                out, values = on_values[key](*values)
+                for n, value in zip(refs, values, strict=True):
+                    leaves[n][...] = value
+                return out
             if None in ins:
                 part, leaves = _with_closed_over(f, in_tree, leaves, ins)
                 ins = tuple([spec for spec in ins if spec is not None])
@@ -656,6 +677,18 @@ def _check_on_devices(leaves: Sequence[Any], mesh: Any) -> None:
                 f"Mesh shape of the input {where.mesh.shape_tuple} does not match the mesh shape "
                 f"passed to shard_map  {mesh.shape_tuple} for shape {get_aval(x).str_short()}"
             )
+
+
+def _with_values(f: Callable, in_tree: Any, refs: Sequence[int]) -> Callable:
+    """`f` of values in the places of references, of which it also gives what they hold at the end."""
+
+    @functools.wraps(f, updated=())
+    def part(*parts):
+        cells = {n: new_ref(parts[n]) for n in refs}
+        out = f(*in_tree.unflatten([cells.get(n, x) for n, x in enumerate(parts)]))
+        return out, tuple([cell[...] for cell in cells.values()])
+
+    return part
 
 
 def _with_closed_over(

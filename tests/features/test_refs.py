@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import minijax
+from tests.cases import sharded_refs
+from tests.harness import survivors
 from tests.harness.differential import assert_same
 
 pytestmark = pytest.mark.both_ends
@@ -706,3 +708,17 @@ def test_checkpointed_calls_write_arrays_into_references():
             m.checkpoint(lambda x, ref=ref: (ref.__setitem__(..., 3.0), x)[1])(1.0)
             assert isinstance(ref[...], m.Array) and ref[...] == 3
         assert (r[...].weak_type, weak[...].weak_type) == (False, True)
+
+
+def test_references_within_shard_map():
+    ours = survivors.outcomes("sharded_refs", "minijax", sharded_refs.PROGRAMS)
+    theirs = survivors.outcomes("sharded_refs", "jax", sharded_refs.PROGRAMS)
+    for name in sharded_refs.PROGRAMS:
+        refused = [outcome[0] == "raised" for outcome in (ours[name], theirs[name])]
+        assert refused[0] == refused[1], (name, ours[name], theirs[name])
+        assert refused[0] or ours[name] == theirs[name], (name, ours[name], theirs[name])
+    refused = [name for name, outcome in ours.items() if outcome[0] == "raised"]
+    varying = ["varying", "made within", "made within, after another"]
+    assert sorted(refused) == sorted(["returned", "uneven", *varying])
+    for name in varying:
+        assert "varies over the mesh axes {'i'}" in ours[name][2]

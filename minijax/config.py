@@ -349,6 +349,12 @@ def _checked(name: str, value: Any) -> Any:
             f"new enum value must be an instance of {_ENUMS[name]}, got {value} of type {type(value)}. "
             f"Setting {name!r} takes one of {list(choices)}."
         )
+    if name in _ENUMS and value not in choices:
+        enumeration = _ENUMS[name].split("'")[1]
+        raise ValueError(
+            f"{value!r} is not a valid {enumeration}. It is the setting {name!r}, one of "
+            f"{list(choices)}."
+        )
     if parse in _TYPES:
         check_type(value, _TYPES[parse])
     if name == "default_device":

@@ -5,6 +5,7 @@ argument or value at fault, and the remedy. The rows of SAME_WORDS have words th
 has too: suites that were written for upstream look for them.
 """
 
+import importlib
 import pickle
 import re
 import subprocess
@@ -590,6 +591,12 @@ SAME_WORDS = [
     ("jax.make_array_from_single_device_arrays `arrays` argument must be a list", lambda m: m.make_array_from_single_device_arrays((3,), here(m), m.numpy.ones(3))),
     ("pmap out_axes must be an int, None, or (nested) container with those", lambda m: m.pmap(lambda x: x, out_axes="a")(np.ones(2))),
     ("new enum value must be in ['allow', 'warn', 'raise'], got nope of type", lambda m: m.config.update("jax_numpy_rank_promotion", "nope")),
+    ("'nope' is not a valid NumpyDtypePromotion", lambda m: m.config.update("jax_numpy_dtype_promotion", "nope")),
+    ("'nope' is not a valid LegacyPrngKeyState", lambda m: m.legacy_prng_key("nope").__enter__()),
+    ("Positional argument indices, e.g. for `static_argnums`, must have value greater than or equal", lambda m: m.fwd_and_bwd(lambda x: x, argnums=5)[0](1.0)),
+    ("convolution dimension_numbers elements must each have the same set of spatial characters, got", lambda m: m.lax.conv_dimension_numbers((1, 2, 3), (1, 2, 3), ("NCH", "OIH", "NCQ"))),
+    ("Evaluation rule for 'unknown' not implemented", lambda m: importlib.import_module(f"{m.__name__}.extend.core").Primitive("unknown").bind(1.0)),
+    ("Abstract evaluation for 'unknown' not implemented", lambda m: m.make_jaxpr(importlib.import_module(f"{m.__name__}.extend.core").Primitive("unknown").bind)(1.0)),
     ("have no available implicit dtype promotion path when", strictly),
     ("Input dtypes ('float8_e4m3fn', 'float8_e5m2') have no available implicit", lambda m: m.numpy.promote_types(m.numpy.float8_e4m3fn, m.numpy.float8_e5m2)),
     ("s must have at most x.ndim (2) elements, got 3", lambda m: m.scipy.fft.dctn(Y, s=(1, 2, 3))),

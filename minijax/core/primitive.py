@@ -252,9 +252,9 @@ class Primitive:
         """Return the types by the shape rule, and by the layout rule where a type has a placement."""
         if self.rule_shape is None:
             raise NotImplementedError(
-                f"Abstract evaluation for {self.name!r} not implemented: give it a rule of the types "
-                f"of its results with @{self.name}_p.shape_rule, or def_abstract_eval. Evaluation "
-                f"rule for {self.name!r} not implemented either: see def_impl."
+                f"{'Evaluation rule' if local.context.trace.eager else 'Abstract evaluation'} for "
+                f"{self.name!r} not implemented: give it a rule of the types of its results with "
+                f"@{self.name}_p.shape_rule, or def_abstract_eval; or, to run it at once, def_impl."
             )
         hooks.check_operands(self, avals)
         if self.rule_layout is None and all(aval.placement is None for aval in avals):

@@ -43,9 +43,9 @@ def fwd_and_bwd(
         for number in numbers:
             if not -count <= number < count:
                 raise ValueError(
-                    f"Positional argument indices must have value greater than or equal to "
-                    f"-len(args) and less than len(args), but argnums has {number} for len(args) == "
-                    f"{count}: arguments to differentiate are passed by position."
+                    "Positional argument indices, e.g. for `static_argnums`, must have value greater "
+                    f"than or equal to -len(args) and less than len(args), but got value {number} for "
+                    f"len(args) == {count}: it is one of argnums, which are passed by position."
                 )
         chosen = [number % count for number in numbers]
 

@@ -87,8 +87,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
             )
     if not set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC"):
         raise TypeError(
-            "dimension_numbers of a convolution must have the same spatial letters in each of the "
-            f"three strings; got {(lhs, rhs, out)}."
+            "convolution dimension_numbers elements must each have the same set of spatial "
+            f"characters, got {(lhs, rhs, out)}."
         )
     spatial = [letter for letter in rhs if letter not in "OI"]
     return (

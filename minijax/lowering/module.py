@@ -305,8 +305,8 @@ class Builder:
         try:
             if primitive.rule_lower is None:
                 raise NotImplementedError(
-                    f"The primitive {primitive.name!r} has no lowering for platform "
-                    f"{self.platform!r}: give it one with @{primitive.name}_p.lower."
+                    f"MLIR translation rule for primitive {primitive.name!r} not found for platform "
+                    f"{self.platform}: give it one with @{primitive.name}_p.lower."
                 )
             result = primitive.rule_lower(self, *operands, **eqn.params)
             results = [result] if type(result) is Value else list(result or ())

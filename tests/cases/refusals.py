@@ -1080,7 +1080,7 @@ OTHERWISE = {
         "PRNGKey float", "asarray object", "at no index", "attr", "attr tracer", "call array",
         "compare None", "det", "format tracer", "grad aux",
         "jit out_shardings tree", "key", "logical str", "nan_to_num",
-        "nn gelu", "outer", "ref sin", "ref str", "where str",
+        "nn gelu", "outer", "ref sin", "where str",
     },
     _TYPING: {"fold_in", "jvp dtype", "jvp types", "put_along_axis"},
     _OTHER: {"bincount weights", "repeat shape", "tensorsolve"},

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax import dtypes, random
 from minijax import numpy as jnp
-from minijax import random
 from minijax.core.array import Array
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.tracebacks import public
@@ -57,7 +57,7 @@ def random_bcoo(
     first, *_ = keys = random.split(key, 1 + math.prod(batch))
     data = generator(first, shape=(*batch, nse, *dense), dtype=dtype, **kwds)
     indices = vmap(places)(keys[1:]).reshape(*batch, nse, n_sparse)
-    mat = BCOO((data, indices.astype(indices_dtype or jnp.int_)), shape=shape)
+    mat = BCOO((data, indices.astype(indices_dtype or dtypes.int_())), shape=shape)
     return mat.sort_indices() if sorted_indices else mat
 
 

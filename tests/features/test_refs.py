@@ -707,7 +707,7 @@ def test_checkpointed_calls_write_arrays_into_references():
         for ref in (r, weak):
             m.checkpoint(lambda x, ref=ref: (ref.__setitem__(..., 3.0), x)[1])(1.0)
             assert isinstance(ref[...], m.Array) and ref[...] == 3
-        assert (r[...].weak_type, weak[...].weak_type) == (False, True)
+        assert not r[...].weak_type and (m is jax or weak[...].weak_type)
 
 
 def test_references_within_shard_map():

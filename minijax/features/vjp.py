@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arrays.array import ArrayImpl
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Var
@@ -326,6 +327,8 @@ def _vjp_function(flat: Any, primals: Sequence[Any], in_tree: Any, pullback_of: 
 
 
 def _is_differentiated_ref(x: Any) -> bool:
+    if type(x) is ArrayImpl:
+        return False
     held = getattr(getattr(x, "aval", None), "inner_aval", None)
     return held is not None and dtypes.issubdtype(held.dtype, np.inexact)
 

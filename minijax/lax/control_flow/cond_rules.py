@@ -18,6 +18,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.primitive import CallPrimitive, Primitive, Programs, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.effects.kinds import is_io
+from minijax.features.sharding.types import vma_of
+from minijax.lax.casts import vary
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.dependence import (
@@ -120,7 +122,7 @@ def _fill(first: ClosedJaxpr, places: Sequence[int], slots: Sequence[ShapedArray
     count = len(jaxpr.outvars) - len(places)
     missing = [k for k in range(len(slots)) if k not in places]
     values: dict[int, Any] = dict(zip(places, jaxpr.outvars[count:], strict=True))
-    zeros = trace_to_jaxpr(lambda: [full_like_aval(0, slots[k]) for k in missing], ())
+    zeros = trace_to_jaxpr(lambda: [_zeros_of(slots[k]) for k in missing], ())
     values.update(zip(missing, zeros.jaxpr.outvars, strict=True))
     filled = Jaxpr(
         [*jaxpr.constvars, *zeros.jaxpr.constvars],
@@ -209,6 +211,11 @@ def _(cts, index, *ops, branches, **params):
     return [None, *cotangents_of(ops, [next(outs) if nz else None for nz in out_flags])]
 
 
+def _zeros_of(aval: Any) -> Any:
+    """Zeros of a type, varying over the mesh axes that it says."""
+    return vary(full_like_aval(0, aval), vma_of(aval))
+
+
 def _with_zeros(found: tuple, avals: Sequence[Any], wanted: Sequence[bool]) -> tuple:
     """A transposed branch that also gives the zero cotangents that are wanted."""
     made, flags = found
@@ -216,7 +223,7 @@ def _with_zeros(found: tuple, avals: Sequence[Any], wanted: Sequence[bool]) -> t
     if not any(missing):
         return made, flags
     jaxpr = made.jaxpr
-    zeros = trace_to_jaxpr(lambda: [full_like_aval(0, a) for a in chosen(avals, missing)], ())
+    zeros = trace_to_jaxpr(lambda: list(map(_zeros_of, chosen(avals, missing))), ())
     has, lacks = iter(jaxpr.outvars), iter(zeros.jaxpr.outvars)
     outvars = [
         next(lacks) if miss else next(has)

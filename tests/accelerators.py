@@ -11,6 +11,7 @@ measured, so that parts which are run one by one end in the table of all.
 
 import argparse
 import collections
+import importlib
 import json
 import math
 import os
@@ -61,6 +62,7 @@ REASONS = [
     ("tpu-v5p", "eigh vmap f32.2,300,300", "0.84 of upstream's FLOPs and of its bytes"),
     ("tpu.*", "igamma|random_gamma_grad", "the expansion from 1e4 on, beside loops of which one step is counted"),
     ("tpu.*", "sign c64", "two divisions by the length, which gradients of abs share: 0.49 of those FLOPs"),
+    ("tpu", "stft", "no more FLOPs and bytes, and one more buffer of 32 KiB"),
     ("tpu.*", "while vmap", "the predicate is carried: computed once a step, where upstream's is twice"),
     ("cuda", "max pool jvp bf16|tridiagonal_solve.*f32.2,3", "528 and 2,817 bytes"),
     ("cuda", "while vmap", "the predicate is carried, computed once a step: 784 bytes in all"),
@@ -69,8 +71,12 @@ REASONS = [
 # -- programs of derivatives, loops and branches, which no platform has a kernel for -----------------
 
 
+def _module(m, name):
+    return importlib.import_module(f"{m.__name__}.{name}")
+
+
 def _toeplitz(m, c, x):
-    return __import__(f"{m.__name__}.scipy.linalg", fromlist=["linalg"]).toeplitz(c) @ x
+    return _module(m, "scipy.linalg").toeplitz(c) @ x
 
 
 def _until_large(m, x):
@@ -95,6 +101,9 @@ TRANSFORMED = [
     ("scan vmap grad", grad_of(mapped(_layers)), "f32[8,5,64,64] f32[8,64]"),
     ("hessian", lambda m, w, x: m.hessian(lambda x: (m.numpy.tanh(w @ x) ** 2).sum())(x),
      "f32[64,64] f32[64]"),
+    ("median", lambda m, x: m.numpy.median(x, 1), "f32[64,256]"),
+    ("median bf16", lambda m, x: m.numpy.median(x, 1), "bf16[64,256]"),
+    ("stft", lambda m, x: _module(m, "scipy.signal").stft(x)[2], "f32[4096]"),
     ("logical reductions", lambda m, x: [
         getattr(m.lax, f"reduce_{op}")(x > 0, (0,)) for op in ("and", "or", "xor")], "f32[64,64]"),
 ]  # fmt: skip
@@ -161,11 +170,13 @@ for _name, _f, _outs in (
     ("ppermute", lambda m, x: m.lax.ppermute(x, "x", [(i, (i + 1) % 4) for i in range(4)]), "x-"),
     ("all_to_all", lambda m, x: m.lax.all_to_all(x, "x", 1, 0, tiled=True), "x-"),
     ("axis_index", lambda m, x: x + m.lax.axis_index("x"), "x-"),
+    ("array within", lambda m, x: x * m.numpy.array([1.0, 2.0] * 128), "x-"),
+    ("cond", lambda m, x: m.lax.cond(m.lax.axis_index("x") == 0, lambda x: x * 2, m.numpy.sin, x), "x-"),
     ("qr within", lambda m, x: m.numpy.linalg.qr(x)[1], "x-"),
     ("eigh within", lambda m, x: m.numpy.linalg.eigh(x[:, :64])[0], "x"),
 ):  # fmt: skip
     SHARDED.append((f"shard_map {_name}", _mapped(_f, ("x-",), _outs), "f32[256,256]", ("x-",)))
-    if _name in ("psum", "ppermute", "psum_scatter", "all_to_all"):
+    if _name in ("psum", "ppermute", "psum_scatter", "all_to_all", "cond"):
         _g = _grad(_mapped(lambda m, x, f=_f: m.numpy.sin(f(m, x)), ("x-",), _outs))
         SHARDED.append((f"shard_map {_name} grad", _g, "f32[256,256]", ("x-",)))
 

@@ -338,10 +338,12 @@ def _lower_dense(x, y, sizes, *, ragged_dot_dimension_numbers, group_offset, **p
 def _(b, x, y, sizes, *, ragged_dot_dimension_numbers, precision, group_offset, **params):
     """The operation itself: the compilers of accelerators skip what is outside of the groups.
 
-    Those of complex numbers they do not take: they end the process.
+    Those of complex numbers they do not take: they end the process. The compiler of TPUs refuses
+    those with batch dimensions.
     """
     numbers = ragged_dot_dimension_numbers
-    if "c" in (x.dtype.kind, y.dtype.kind, b.out.dtype.kind):
+    batched = b.platform == "tpu" and numbers.dot_dimension_numbers[1][0]
+    if batched or "c" in (x.dtype.kind, y.dtype.kind, b.out.dtype.kind):
         return _lower_dense(
             b, x, y, sizes, ragged_dot_dimension_numbers=numbers, precision=precision,
             group_offset=group_offset, **params,

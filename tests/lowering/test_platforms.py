@@ -255,15 +255,20 @@ def test_products_that_end_a_compiler(platform):
                     assert "complex<f64>" not in operand + result, name
 
 
-def test_ragged_products_of_complex_numbers():
-    x, y, sizes = (
-        jnp.ones((8, 4), "complex64"),
-        jnp.ones((3, 4, 5), "complex64"),
-        jnp.array([3, 1, 4]),
-    )
-    traced = minijax.jit(minijax.lax.ragged_dot).trace(x, y, sizes)
-    text = traced.lower(lowering_platforms=("tpu",)).as_text()
-    assert "ragged_dot" not in text.partition("\n")[2] and "dot_general" in text
+@pytest.mark.parametrize(("platform", "dtype", "batched", "kept"), [
+    ("tpu", "complex64", False, False), ("cuda", "complex64", True, False),
+    ("tpu", "float32", False, True), ("tpu", "float32", True, False), ("cuda", "float32", True, True),
+])  # fmt: skip
+def test_ragged_products(platform, dtype, batched, kept):
+    """They are dense where the platform's compiler refuses them."""
+    args = (jnp.ones((8, 4), dtype), jnp.ones((3, 4, 5), dtype), jnp.array([3, 1, 4]))
+    function = minijax.lax.ragged_dot
+    if batched:
+        function, args = minijax.vmap(function), [jnp.stack([x, x]) for x in args]
+    traced = minijax.jit(function).trace(*args)
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert ("chlo.ragged_dot" in text) == kept
+    assert ("dot_general" in text) != kept
 
 
 # -- programs over meshes without devices ------------------------------------------------------------

@@ -23,9 +23,10 @@ from minijax.difftest.plugin import (
     pytest_terminal_summary,
 )
 from minijax.difftest.programs import Program, arguments_text, text
-from minijax.difftest.running import Outcome, run
+from minijax.difftest.running import Outcome
 from minijax.difftest.scripts import replayed, script
 from minijax.difftest.shrinking import shrink
+from minijax.difftest.subjects import run
 
 __all__ = [
     "Check", "Difference", "Finding", "Outcome", "Plan", "Profile", "Program", "Progress", "Tolerance",

@@ -13,7 +13,8 @@ from minijax.difftest import programs, signatures
 from minijax.difftest.comparing import Difference, Tolerance, compare
 from minijax.difftest.known import reason_for
 from minijax.difftest.programs import Program
-from minijax.difftest.running import Outcome, library, run, settings
+from minijax.difftest.running import Outcome, library, settings
+from minijax.difftest.subjects import run
 
 __all__ = ["Finding", "judge"]
 

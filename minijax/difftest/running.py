@@ -80,21 +80,7 @@ def library(name: str) -> ModuleType:
 def run(
     program: Program, name: str, how: str = "compiled", arguments: tuple | None = None
 ) -> Outcome:
-    """Run a program under a library.
-
-    - `name`: "minijax", "jax", or another subject (see `subjects`)
-    - `how`: "abstract" (`eval_shape`), "compiled" (`jit` of the whole) or "eager"
-    - `arguments`: inputs in place of the program's own
-
-    Returns an `Outcome`; errors of the program are in it. Source: this package.
-
-    >>> difftest.run(difftest.generate(0, 1), "minijax", "abstract").error
-    ()
-    """
-    if name not in ("minijax", "jax"):
-        from minijax.difftest import subjects  # needs more of Python than `remote` may have
-
-        return subjects.run(program, name, how, arguments)
+    """Run a program under a library of this process, "minijax" or "jax": see `subjects.run`."""
     return attempted(program, name, _HOWS[how], arguments)
 
 

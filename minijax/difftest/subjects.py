@@ -43,8 +43,23 @@ _UNOPTIMIZED = (
 _PYTHONS = ("python3.13", "python3.12", "python3.14", "python3.11", "python3.10", "python3.9")
 
 
-def run(program: Program, name: str, how: str, arguments: tuple | None = None) -> Outcome:
-    """Run a program under a subject by its name; a child that dies or hangs gives the error `Died`."""
+def run(
+    program: Program, name: str, how: str = "compiled", arguments: tuple | None = None
+) -> Outcome:
+    """Run a program under a library, or another subject.
+
+    - `name`: "minijax", "jax", or the name of another subject: see this module
+    - `how`: "abstract" (`eval_shape`), "compiled" (`jit` of the whole) or "eager"
+    - `arguments`: inputs in place of the program's own
+
+    Returns an `Outcome`; errors of the program are in it, and `Died` of a child process that ended or
+    hung. Source: this package.
+
+    >>> difftest.run(difftest.generate(0, 1), "minijax", "abstract").error
+    ()
+    """
+    if name in ("minijax", "jax"):
+        return running.run(program, name, how, arguments)
     library, _, setting = name.partition(":")
     if setting == "eager":
         return running.run(

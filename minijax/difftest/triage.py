@@ -14,7 +14,8 @@ import numpy as np
 
 from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, compare, eps_of
-from minijax.difftest.running import Outcome, attempted, library, run
+from minijax.difftest.running import Outcome, attempted, library
+from minijax.difftest.subjects import run
 
 __all__ = ["gaps", "perturbed", "spread", "triaged"]
 

@@ -17,7 +17,8 @@ from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, distance
 from minijax.difftest.differences import Differences
 from minijax.difftest.programs import Program, Value, kind_of
-from minijax.difftest.running import Outcome, attempted, outcome, run
+from minijax.difftest.running import Outcome, attempted, outcome
+from minijax.difftest.subjects import run
 from minijax.difftest.triage import gaps
 
 __all__ = ["opinion", "witnessed"]

@@ -21,7 +21,7 @@ from minijax.explain.rule_tables import Place, place_of_rule, where
 from minijax.features.printing import letters
 from minijax.transforms.primitives import add_tangents
 
-__all__ = ["Book", "Line", "Span", "rule_place", "sources"]
+__all__ = ["Book", "Line", "Span", "Stage", "rule_place", "sources"]
 
 _COLUMNS = {
     "jvp": ("jvp", "linearize"),
@@ -50,6 +50,20 @@ class Line(NamedTuple):
     value: str = ""
     opens: bool = False
     closes: bool = False
+
+
+class Stage(NamedTuple):
+    """One stage: its name, the kind of its text, its lines, and a program where it is one."""
+
+    name: str
+    kind: str
+    lines: list[Line]
+    jaxpr: ClosedJaxpr | None = None
+
+    @property
+    def text(self) -> str:
+        """The lines with their indents."""
+        return "\n".join("  " * line.depth + line.text for line in self.lines)
 
 
 @functools.lru_cache(4096)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from minijax.explain.lines import Line
+from minijax.explain.lines import Line, Stage
 from minijax.explain.page_style import SCRIPT, STYLE
-
-if TYPE_CHECKING:
-    from minijax.explain.showing import Explanation, Stage
+from minijax.explain.tables import Table
 
 __all__ = ["framed", "page", "rows_of"]
 
@@ -25,30 +22,30 @@ _TYPE = re.compile(r":([a-z]+\d*(?:_\w+)?\[[^\]]*\])")
 _NAME = re.compile(r"^((?:[^=\[]|\[[^\]]*\])*? = )?([a-z_][\w-]*)")
 
 
-def page(found: Explanation) -> str:
-    """Return the page, with fewer lines of each stage where it would be too large."""
+def page(name: str, stages: Sequence[Stage], tables: Sequence[Table]) -> str:
+    """Return the page of a program, with fewer lines of each stage where it would be too large."""
     for most in (3000, 1000, 400, 150, 50):
-        text = _page(found, most)
+        text = _page(name, stages, tables, most)
         if len(text.encode()) <= _LARGEST:
             break
     return text
 
 
-def framed(found: Explanation, height: int = 640) -> str:
-    """Return the page within a frame, for a notebook: its style and keys are its own."""
-    source = html.escape(page(found), quote=True)
+def framed(page: str, name: str, height: int = 640) -> str:
+    """Return a page within a frame, for a notebook: its style and keys are its own."""
+    source = html.escape(page, quote=True)
     return (
-        f'<iframe srcdoc="{source}" sandbox="allow-scripts" title="{html.escape(found.name)}" '
+        f'<iframe srcdoc="{source}" sandbox="allow-scripts" title="{html.escape(name)}" '
         f'style="width: 100%; height: {height}px; border: 0"></iframe>'
     )
 
 
-def _page(found: Explanation, most: int) -> str:
-    sections = "".join(_section(n, stage, most) for n, stage in enumerate(found.stages))
-    cost = "".join(table._repr_html_() for table in found.tables())
-    count = len(found.stages)
+def _page(name: str, stages: Sequence[Stage], tables: Sequence[Table], most: int) -> str:
+    sections = "".join(_section(n, stage, most) for n, stage in enumerate(stages))
+    cost = "".join(table._repr_html_() for table in tables)
+    count = len(stages)
     sections += f'<section id="s{count}"><h2>cost</h2><div class="tables">{cost}</div></section>'
-    name = html.escape(found.name)
+    name = html.escape(name)
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

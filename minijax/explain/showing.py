@@ -11,11 +11,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from minijax.explain.lines import Book, Line, Span, sources
+from minijax.explain.lines import Book, Line, Span, Stage, sources
 from minijax.explain.origins import Applied, watched
+from minijax.explain.pages import framed, page
 from minijax.explain.parts import PartsTrace, run_steps
 from minijax.explain.programs import called, placed, start_of, sub_programs, traced, values_of
 from minijax.explain.tables import Report, Table
@@ -32,20 +33,6 @@ _MOST_STAGES = 24  # of programs before and after transforms
 _MOST_LINES = 3000  # of one stage
 _MOST_TURNS = 1000  # of loops that are looked into for the ranges of values
 _COLORS = {"jvp": "36", "transpose": "35", "vmap": "33", "sum": "35", "written": "0"}
-
-
-class Stage(NamedTuple):
-    """One stage: its name, the kind of its text, its lines, and a program where it is one."""
-
-    name: str
-    kind: str
-    lines: list[Line]
-    jaxpr: ClosedJaxpr | None = None
-
-    @property
-    def text(self) -> str:
-        """The lines with their indents."""
-        return "\n".join("  " * line.depth + line.text for line in self.lines)
 
 
 class Explanation(Report):
@@ -84,9 +71,7 @@ class Explanation(Report):
 
     def html(self) -> str:
         """Return one page of HTML that needs nothing else."""
-        from minijax.explain.pages import page
-
-        return page(self)
+        return page(self.name, self.stages, self.tables())
 
     def save(self, path: Any) -> Any:
         """Write the page to a file, and return the path."""
@@ -95,9 +80,7 @@ class Explanation(Report):
         return path
 
     def _repr_html_(self) -> str:
-        from minijax.explain.pages import framed
-
-        return framed(self)
+        return framed(self.html(), self.name)
 
 
 def _section(stage: Stage, width: int, color: bool) -> Iterator[str]:

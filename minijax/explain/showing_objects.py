@@ -17,7 +17,7 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.explain.lines import Book, Span
+from minijax.explain.lines import Book, Span, Stage
 from minijax.explain.origins import Origins
 from minijax.explain.page_style import STYLE
 from minijax.explain.pages import rows_of
@@ -136,8 +136,6 @@ def _png(pixels: np.ndarray) -> bytes:
 
 
 def _program(x: ClosedJaxpr | Jaxpr) -> str:
-    from minijax.explain.showing import Stage
-
     lines = "".join(rows_of(Stage("jaxpr", "jaxpr", Book(Origins()).program(x)), 1000))
     page = f"<style>{STYLE}</style><div class='code'>{lines}</div>"
     source = html.escape(page, quote=True)

@@ -180,7 +180,8 @@ class SingleDeviceSharding(Sharding):
         return hash((self.device, self.memory_kind))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
+        memory = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"SingleDeviceSharding(device={self.device!r}{memory})"
 
     def __reduce__(self) -> Any:
         return _unpickle_single, (self.device.platform, self.device.id, self.memory_kind)

@@ -14,7 +14,6 @@ from minijax.arrays.array import ArrayImpl
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Var
-from minijax.features.references.cells import Ref
 from minijax.namespace import hiding
 from minijax.transforms.linear_maps import Pullback, as_result
 from minijax.transforms.linearize import linearize_flat
@@ -344,7 +343,7 @@ def _of_refs(flat: Any, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any],
     written: list[bool] = []
 
     def fun(*args):
-        cells = {n: Ref(args[n], None, ref.aval) for n, ref in refs.items()}
+        cells = {n: ref.aval.new_cell(iter([args[n]]), None) for n, ref in refs.items()}
         outs = flat(*[cells.get(n, x) for n, x in enumerate(args)])
         written[:] = [cell._written for cell in cells.values()]
         last = [cell._value for cell in cells.values()]

@@ -298,15 +298,16 @@ def _(*, dtype, memory_space):
 
 
 def _held(ref: Ref) -> Any:
-    """Return the value of now. What was stored is strong, and what a reference of a weak type gives
-    is weak, except in a program that is made pure, where its values are all that there is.
+    """Return the value of now, weak if the reference is of a weak type.
+
+    What was stored is strong, as is what a program gives that is made pure: it has values alone.
     """
     weak = ref.aval.inner_aval.weak_type and not ref._trace.has_cells
     return to_dtype(ref._value, ref.dtype, True) if weak else ref._value
 
 
 freeze_p = _RefPrimitive("freeze")
-freeze_p.on_cell = lambda ref: _held(ref)
+freeze_p.on_cell = _held
 _shared_rules(freeze_p, FreezeEffect)
 
 

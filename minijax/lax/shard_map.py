@@ -28,7 +28,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr, jaxprs
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
-from minijax.features.references.cells import Ref
+from minijax.features.queries import is_ref
 from minijax.features.sharding.constraints import with_types
 from minijax.features.sharding.parts import part_aval, whole_aval
 from minijax.features.sharding.shardy import sdy_sharding
@@ -37,7 +37,6 @@ from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
 from minijax.lax.parallel import psum_p
-from minijax.lax.refs import new_ref
 from minijax.lax.shapes import reshape
 from minijax.lax.spec_errors import (
     Specs,
@@ -605,7 +604,7 @@ def shard_map(
             given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
             check_specs("in_specs", given, _is_spec, manual)
             ins = _flat_specs("in_specs", given, in_tree)
-            refs = tuple([n for n, x in enumerate(leaves) if isinstance(x, Ref)])
+            refs = tuple([n for n, x in enumerate(leaves) if is_ref(getattr(x, "aval", None))])
             if refs:
                 key = (where, manual, in_tree, tuple(ins), refs)
                 if key not in on_values:
@@ -681,6 +680,8 @@ def _check_on_devices(leaves: Sequence[Any], mesh: Any) -> None:
 
 def _with_values(f: Callable, in_tree: Any, refs: Sequence[int]) -> Callable:
     """`f` of values in the places of references, of which it also gives what they hold at the end."""
+
+    from minijax.lax.refs import new_ref  # the package works without references
 
     @functools.wraps(f, updated=())
     def part(*parts):

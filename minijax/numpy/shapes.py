@@ -582,11 +582,13 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
         return []
     sizes = broadcast_shapes(*[np.shape(x) for x in args])
     arrays = [promote_one("broadcast_arrays", x) for x in args]
-    where = common_sharding(sizes, *arrays)
-    if where is None:
-        return [broadcast_to_shape(x, sizes) for x in arrays]
-    count = len(sizes)
-    return [to_shape(x, sizes, range(count - x.ndim, count), where) for x in arrays]
+    if all(x.shape == sizes for x in arrays):  # however each is split
+        return arrays
+    where, count = common_sharding(sizes, *arrays), len(sizes)
+    return [
+        x if x.shape == sizes else to_shape(x, sizes, range(count - x.ndim, count), where)
+        for x in arrays
+    ]
 
 
 # -- order of elements ------------------------------------------------------------------------

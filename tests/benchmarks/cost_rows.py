@@ -6,6 +6,7 @@ which do not.
 
 import importlib
 import re
+import typing
 
 import numpy as np
 
@@ -680,7 +681,8 @@ def unnamed(package):
         module = importlib.import_module(f"{package}.{path}")
         for name in module.__all__:
             function = getattr(module, name)
-            if not callable(function) or isinstance(function, type) or name.endswith("_p"):
+            is_type = isinstance(function, type) or typing.get_origin(function) is not None
+            if not callable(function) or is_type or name.endswith("_p"):
                 continue
             full = f"{prefix}.{name}"
             if full not in left_out and not re.search(rf"(?<![\w.]){re.escape(full)}\b", text):

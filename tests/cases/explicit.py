@@ -5,6 +5,7 @@ values; programs that are ambiguous must raise upstream's error. Of sums over me
 still to be taken (`unreduced`) the values are compared when they have been.
 """
 
+import importlib.metadata
 import itertools
 
 import numpy as np
@@ -51,6 +52,7 @@ class Split:
 # -- products of batches that are split in several ways ----------------------------------------------
 
 BATCHES = np.sin(np.arange(8 * 8 * 8, dtype=np.float32)).reshape(8, 8, 8)
+AT_FIRST = importlib.metadata.version("jax") == "0.10.2"  # later ones refuse more of einsum
 BATCHED = {
     "matmul": lambda t, a, b: a @ b,
     "einsum": lambda t, a, b: t.jnp.einsum("bij,bkj->bik", a, b),
@@ -68,6 +70,7 @@ programs({
     )
     for name, f in BATCHED.items()
     for first, second in itertools.product([(), ("x",), (None, "x"), ("x", None, "y")], repeat=2)
+    if AT_FIRST or "einsum" not in name or (*first, None)[0] == (*second, None)[0]
 })  # fmt: skip
 
 

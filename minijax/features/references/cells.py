@@ -118,8 +118,8 @@ class AbstractRef(AbstractValue):
             "Return what it holds, as in ref[...]."
         )
 
-    def new_cell(self, values: Iterator[Any], trace: Trace) -> Ref:
-        """Return a cell of this type that holds the next of the values."""
+    def new_cell(self, values: Iterator[Any], trace: Trace | None) -> Ref:
+        """Return a cell of this type, of the current trace by default, that holds the next value."""
         return Ref(next(values), trace, self)
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:

@@ -24,7 +24,7 @@ from typing import (
     Union,
     overload,
     runtime_checkable,
-)  # fmt: skip
+)
 
 import ml_dtypes
 import numpy as np

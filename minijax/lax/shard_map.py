@@ -19,6 +19,7 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arguments.functions import fun_name
+from minijax.arrays.array import ArrayImpl
 from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import abstract_token, get_aval
@@ -604,7 +605,8 @@ def shard_map(
             given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
             check_specs("in_specs", given, _is_spec, manual)
             ins = _flat_specs("in_specs", given, in_tree)
-            refs = tuple([n for n, x in enumerate(leaves) if is_ref(getattr(x, "aval", None))])
+            others = [(n, x) for n, x in enumerate(leaves) if type(x) is not ArrayImpl]
+            refs = tuple([n for n, x in others if is_ref(getattr(x, "aval", None))])
             if refs:
                 key = (where, manual, in_tree, tuple(ins), refs)
                 if key not in on_values:

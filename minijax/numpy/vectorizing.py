@@ -84,16 +84,13 @@ def vectorize(
         error_context = (
             f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
         )
-        fun, args = _without_excluded(pyfunc, excluded, args, kwargs)
+        fun, args, kwargs = apply_excluded(pyfunc, excluded, args, kwargs)
+        fun, args = _by_position(fun, args, kwargs) if kwargs else (fun, args)
         if signature is None:
             inputs, outputs = [()] * len(args), None
         else:
             inputs, outputs = _parse(signature)
-            if len(inputs) != len(args):
-                raise TypeError(
-                    f"wrong number of positional arguments: expected {len(inputs)}, got "
-                    f"{len(args)} {error_context}"
-                )
+            check_count(args, inputs, error_context)
         missing = {i for i, x in enumerate(args) if x is None}
         if missing and signature is not None:
             raise ValueError(
@@ -108,27 +105,63 @@ def vectorize(
     return wrapped
 
 
-def _without_excluded(fun: Callable, excluded: Any, args: tuple, kwargs: dict) -> tuple:
-    """The function with excluded arguments filled in, and the arguments to map over."""
+def check_count(args: Sequence[Any], inputs: Sequence[Any], context: str) -> None:
+    """TypeError unless a signature has as many inputs as there are arguments."""
+    if len(inputs) != len(args):
+        raise TypeError(
+            f"wrong number of positional arguments: expected {len(inputs)}, got {len(args)} {context}"
+        )
+
+
+def apply_excluded(
+    fun: Callable[..., Any], excluded: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]:
+    """Return the function with excluded arguments filled in, and the arguments that are left."""
+    if not excluded:
+        return fun, args, kwargs
     fixed = {i: x for i, x in enumerate(args) if i in excluded}
-    mapped = [x for i, x in enumerate(args) if i not in excluded]
-    names = [name for name in kwargs if name not in excluded]
-    mapped += [kwargs[name] for name in names]
-    kept = {name: x for name, x in kwargs.items() if name in excluded}
-    if not fixed and not kwargs:
-        return fun, mapped
+    named = {name: x for name, x in kwargs.items() if name in excluded}
     count = len(args)
 
-    def partial(*values):
+    def filled(*values, **options):
         rest = iter(values)
         positional = [fixed[i] if i in fixed else next(rest) for i in range(count)]
-        return fun(*positional, **dict(zip(names, rest, strict=False)), **kept)
+        return fun(*positional, **options, **named)
 
-    return partial, mapped
+    left = [x for i, x in enumerate(args) if i not in fixed]
+    return filled, left, {name: x for name, x in kwargs.items() if name not in named}
+
+
+def _by_position(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple:
+    """The function of the values alone, and these in the order in which it takes them."""
+    count, names = len(args), list(kwargs)
+
+    def positional(*values):
+        return fun(*values[:count], **dict(zip(names, values[count:], strict=False)))
+
+    return positional, [*args, *kwargs.values()]
 
 
 def _map(fun, arrays, inputs, outputs, context) -> Any:
     """Apply a function of core dimensions over the broadcast leading axes."""
+    leads, sizes = leads_and_sizes(arrays, inputs, context)
+    try:
+        shape = broadcast_shapes(*leads) if leads else ()
+        check_ranks(
+            "vectorize",
+            *arrays,
+            core=[len(c) for c, x in zip(inputs, arrays, strict=True) if x is not None],
+        )
+    except ValueError as error:
+        raise ValueError(f"{error} {context}") from None
+    checked = fun if outputs is None else _checked(fun, outputs, sizes, context)
+    return _nested(checked, arrays, leads, shape)(*[x for x in arrays if x is not None])
+
+
+def leads_and_sizes(
+    arrays: Sequence[Any], inputs: Sequence[Sequence[str]], context: str
+) -> tuple[list[tuple[int, ...]], dict[str, int]]:
+    """Return the leading dimensions of each array, and the sizes of core dimensions."""
     sizes: dict[str, int] = {}
     leads = []
     for x, core in zip(arrays, inputs, strict=True):
@@ -143,17 +176,7 @@ def _map(fun, arrays, inputs, outputs, context) -> Any:
         cut = x.ndim - len(core)
         leads.append(x.shape[:cut])
         _note_sizes(sizes, core, x.shape[cut:], context)
-    try:
-        shape = broadcast_shapes(*leads) if leads else ()
-        check_ranks(
-            "vectorize",
-            *arrays,
-            core=[len(c) for c, x in zip(inputs, arrays, strict=True) if x is not None],
-        )
-    except ValueError as error:
-        raise ValueError(f"{error} {context}") from None
-    checked = fun if outputs is None else _checked(fun, outputs, sizes, context)
-    return _nested(checked, arrays, leads, shape)(*[x for x in arrays if x is not None])
+    return leads, sizes
 
 
 def _note_sizes(sizes: dict, core: Sequence[str], shape: Sequence[int], context: str) -> None:

@@ -303,9 +303,8 @@ def _outside_refs(args: Sequence[Any]) -> tuple[Sequence[Any], list[Ref]]:
         return args, []
     outer = trace.parent
     inner = [type(x) is Ref and not encloses(x._trace, outer) for x in args]
-    if (
-        any(inner) and not trace.debug_info.traced_for
-    ):  # of a program, whose backward pass is another
+    # The trace of a program has another backward pass.
+    if any(inner) and not trace.debug_info.traced_for:
         raise NotImplementedError(
             "A function with derivative rules is given a reference that is made within a compiled, "
             "checkpointed or repeated function, which is differentiated. Make the reference outside of "

@@ -179,29 +179,32 @@ def on_values(closed: ClosedJaxpr, chosen: Sequence[bool] | None = None) -> Clos
 # Functions from a jaxpr to a program that does the same without what it makes of no arrays, or None.
 passes: list[Callable[[Jaxpr], ClosedJaxpr | None]] = []
 makers: set[Primitive] = set()  # primitives that make references
-# A jaxpr is asked for once for the types of its results, which follow what was stored, and once to
-# be lowered.
-_made_pure: WeakKeyDictionary[Jaxpr, ClosedJaxpr] = WeakKeyDictionary()
 
 
 def _without_made(jaxpr: Jaxpr) -> ClosedJaxpr | None:
     if not any(eqn.primitive in makers for eqn in jaxpr.eqns):
         return None
-    made = _made_pure.get(jaxpr)
-    if made is None:
-        closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
-        made = _made_pure[jaxpr] = without_refs(closed, [None] * len(closed.in_avals), ())
-    return made
+    closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+    return without_refs(closed, [None] * len(closed.in_avals), ())
 
 
 passes.append(_without_made)
 
 
+# A jaxpr is asked for once for the types of its results, which follow what was stored, and once to
+# be lowered. With each is kept the key of the context in which it was made pure.
+_made_pure: WeakKeyDictionary[Jaxpr, tuple[Any, ClosedJaxpr]] = WeakKeyDictionary()
+
+
 def discharged(jaxpr: Jaxpr) -> ClosedJaxpr | None:
     """The program without the references that it makes; None if it makes none."""
+    key, made = _made_pure.get(jaxpr, (None, None))
+    if made is not None and key is local.context.key:
+        return made
     for without in passes:
         made = without(jaxpr)
         if made is not None:
+            _made_pure[jaxpr] = local.context.key, made
             return made
     return None
 

@@ -33,9 +33,8 @@ class ShardedModule(Module):
         super().__init__(name, platform, devices=devices)
         self.meshes: dict[Any, str] = {}
         self.own_meshes: dict[int | None, str] = {}  # of one partition; of all of them, None
-        self.untyped_host = (
-            False  # whether arguments are in the host's memory that no type tells of
-        )
+        # Whether arguments are in the host's memory that no type tells of.
+        self.untyped_host = False
 
     @property
     def manual(self) -> Any:

@@ -13,7 +13,7 @@ from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.scipy import special
-from minijax.scipy.linalg import cho_factor, cho_solve
+from minijax.scipy.linalg import cholesky, solve_triangular
 from minijax.tree_util import register_pytree_node_class
 
 __all__ = ["gaussian_kde"]
@@ -210,11 +210,12 @@ def _density(centers, weights, points, covariance, in_logarithms):
     """Sums of normal densities of one covariance around centers, at points."""
     dtype = jnp.result_type(centers, points, covariance)
     centers, points = (x.astype(dtype) for x in (centers, points))
-    root, lower = cho_factor(covariance.astype(dtype), lower=True)
-    apart = centers[:, :, None] - points[:, None, :]
-    flat = apart.reshape(apart.shape[0], -1)
-    energies = 0.5 * jnp.sum(flat * cho_solve((root, lower), flat), axis=0).reshape(apart.shape[1:])
+    middle = jnp.mean(centers, axis=1, keepdims=True)  # far from which the differences are rounded
+    root = cholesky(covariance.astype(dtype), lower=True)
+    centers, points = (solve_triangular(root, x - middle, lower=True) for x in (centers, points))
+    apart = points.T[:, :, None] - centers  # in this order XLA sums 13 times faster than in others
+    energies = 0.5 * jnp.sum(jnp.square(apart), axis=1)
     log_norm = jnp.sum(jnp.log(np.sqrt(2 * np.pi).astype(dtype) * jnp.diag(root)))
     if in_logarithms:
-        return special.logsumexp(-energies, axis=0, b=weights[:, None]) - log_norm
-    return jnp.sum(weights[:, None] * jnp.exp(-energies), axis=0) * jnp.exp(-log_norm)
+        return special.logsumexp(-energies, axis=1, b=weights) - log_norm
+    return jnp.sum(weights * jnp.exp(-energies), axis=1) * jnp.exp(-log_norm)

@@ -120,7 +120,7 @@ def _write_module(
     first = where.devices[0]
     known = platform_name(platform or first.platform, first)
     module = Module.make(mangled(f"jit_{lowered.name}"), known, devices=where.devices)
-    module.platforms = tuple(exported) or module.platforms
+    module.platforms, module.exported = tuple(exported) or module.platforms, bool(exported)
     module.builder = builder or module.builder
     homes = [*map(where.home, lowered.hidden), *where.args]
     lowered.lent = []

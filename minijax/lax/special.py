@@ -27,6 +27,7 @@ from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
 from minijax.lax.shapes import broadcast
 from minijax.lax.transcendental import exp, log, log1p
 from minijax.lowering.module import lower_by
+from minijax.runtime.escape import quoted, symbol
 from minijax.transforms.primitives import full_like_aval
 from minijax.typing import Array, ArrayLike
 
@@ -51,6 +52,39 @@ def _program(fun: Callable) -> Callable:
         return convert_element_type(out, dtype)
 
     return lower_by(wide)
+
+
+# From this number of elements on an operation of fifty or more is a kernel of its own on CPUs. Within
+# others XLA computes it once for each of them, and does not vectorize it if the last axis is short:
+# `random.normal` of 786,432 takes 1.3 ms where it took 1.8, and of shape (262144, 3) 1.5 instead of 9.5.
+_MANY = 4097
+
+
+def _kernel(op: str) -> Callable:
+    """Lower to `op`, as a function of vectors that XLA does not inline where elements are many."""
+
+    def rule(b, x):
+        out, module = b.out, b.module
+        many = type(out.size) is int and out.size >= _MANY
+        if not many or b.platform != "cpu" or module.exported or len(module.devices) > 1:
+            return b.op(op, (x,), out)
+        flat = out.update(shape=(out.size,))
+        vector = b.reshape(x, flat.shape)
+
+        def write(name: str) -> str:
+            return (
+                f"func.func private {symbol(name)}(%0: {vector.type}) -> {vector.type} {{\n"
+                f"%1 = {quoted(op)}(%0) : ({vector.type}) -> {vector.type}{b.location}\n"
+                f'"func.return"(%1) : ({vector.type}) -> ()\n}}'
+            )
+
+        function = module.function(("kernel", op, flat, b.location), op.rpartition(".")[2], write)
+        callee = f"callee = {symbol(function)}"
+        kept = 'mhlo.frontend_attributes = {inlineable = "false"}'
+        (result,) = b.op_n("func.call", [vector], [flat], callee, extra=kept)
+        return b.reshape(result, out.shape)
+
+    return rule
 
 
 def _full(value: float, like: Any) -> Any:
@@ -106,7 +140,7 @@ _TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
 erf_p = elementwise("erf", "chlo.erf", [FLOAT], jvp=[_gaussian(_TWO_BY_ROOT_PI)])
 erfc_p = elementwise("erfc", widened("chlo.erfc"), [FLOAT], jvp=[_gaussian(-_TWO_BY_ROOT_PI)])
 erf_inv_p = elementwise(
-    "erf_inv", "chlo.erf_inv", [FLOAT], jvp=[_gaussian(math.sqrt(math.pi) / 2, 1.0)]
+    "erf_inv", _kernel("chlo.erf_inv"), [FLOAT], jvp=[_gaussian(math.sqrt(math.pi) / 2, 1.0)]
 )
 
 
@@ -154,10 +188,12 @@ def erf_inv(x: ArrayLike) -> Array:
 
 # -- gamma, digamma, polygamma, zeta --------------------------------------------------------------
 
-lgamma_p = elementwise("lgamma", "chlo.lgamma", [FLOAT], jvp=[lambda t, out, x: mul(t, digamma(x))])
+lgamma_p = elementwise(
+    "lgamma", _kernel("chlo.lgamma"), [FLOAT], jvp=[lambda t, out, x: mul(t, digamma(x))]
+)
 digamma_p = elementwise(
     "digamma",
-    "chlo.digamma",
+    _kernel("chlo.digamma"),
     [FLOAT],
     jvp=[lambda t, out, x: mul(t, polygamma(scalar_like(1, x), x))],
 )

@@ -446,6 +446,24 @@ def test_mul_with_out_dtype():
     compare(lambda lib: lib.lax.mul(np.int8([100]), np.int8([100]), out_dtype=np.int32))
 
 
+@pytest.mark.parametrize("shape", [(4096,), (4097,), (1366, 3), (7, 120, 5), (4097, 0)])
+@pytest.mark.parametrize("name", ["erf_inv", "lgamma", "digamma"])
+def test_kernels_of_their_own(name, shape):
+    """Many elements are computed by a function that XLA does not inline, in programs for one CPU."""
+    for dtype in (*REAL, F64):
+        with x64(dtype is F64):
+            x = values(dtype, shape, (0.05, 0.6), 0)
+            compare(lambda lib, x=x: getattr(lib.lax, name)(x), where=name, ulps=2)
+    x = values(F32, shape, (0.05, 0.6), 0)
+    run = minijax.jit(getattr(minijax.lax, name))
+    many = x.size > 4096
+    assert ('inlineable = "false"' in run.lower(x).as_text()) is many
+    assert "inlineable" not in minijax.export.export(run)(x).mlir_module()
+    assert "inlineable" not in run.trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    tangents = [lib.jvp(lib.jit(getattr(lib.lax, name)), (x,), (x,))[1] for lib in (minijax, jax)]
+    assert_same(*tangents, where=name, ulps=16)
+
+
 def test_special_functions_of_three_operands():
     a, b = (values(F32, (40,), (0.2, 30), seed) for seed in range(2))
     x = values(F32, (40,), (0, 1), 2)

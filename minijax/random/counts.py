@@ -318,8 +318,8 @@ def binomial_of(key: Any, n: Any, p: Any, dtype: np.dtype) -> Any:
     q_invalid = _any(q_nan, lax.lt(q, zero))
     q = lax.select(q_invalid, _full(0.01, q), q)
     q = lax.select(lax.eq(q, zero), _full(0, q), q)  # not -0.0, whose logarithms have another sign
+    n = lax.select(endless, _full(0, n), lax.floor(n))  # no sampler would end
     few = _any(n_invalid, lax.le(lax.mul(n, q), real(10)))
-    n = lax.floor(n)
     small = _binomial_by_waiting(key, lax.select(few, n, _full(0, n)), q, limit)
     again = random_clone_p.bind(key)  # of the two samples one is used
     large = _binomial_by_rejection(

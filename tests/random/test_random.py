@@ -714,3 +714,11 @@ def test_numbers_too_large(name):
         return str(raised.value)
 
     assert told(minijax).startswith(told(jax))
+
+
+def test_endless_trials():
+    """Of infinitely many trials infinitely many succeed; upstream does not end for some of these."""
+    n = np.float32([np.inf, np.inf, np.inf, -np.inf, np.inf, np.inf])
+    p = np.float32([0, 0.5, 1, 0.5, -1, np.nan])
+    got = minijax.random.binomial(minijax.random.key(0), n, p)
+    np.testing.assert_array_equal(got, np.float32([np.inf, np.inf, np.inf, *[np.nan] * 3]))

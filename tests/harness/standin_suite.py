@@ -386,6 +386,23 @@ class ApiTest(jtu.BufferDonationTestCase):
         jtu.check_eq(jax.tree.map(jnp.asarray, tree), tree)
         jtu.check_close(tree, jax.tree.map(jnp.asarray, tree))
 
+    @jtu.sample_product(
+        shape=[(), (1,), (10,), (2, 3)],
+        dtype=[np.float32, np.complex64, jnp.bfloat16],
+        tolerance=["atol", "rtol"],
+    )
+    def testTolerancesGrowWithSize(self, shape, dtype, tolerance):
+        wanted = np.full(shape, 1, dtype)
+        apart = {tolerance: 1 / 16, {"atol": "rtol", "rtol": "atol"}[tolerance]: 0.0}
+        bound = wanted.size / 16
+        found = wanted.copy()
+        found.flat[-1:] = 1 + bound / 2
+        jtu.check_close([found, np.zeros(100)], [wanted, np.zeros(100)], **apart)
+        found.flat[-1:] = 1 + 2 * bound
+        with self.assertRaises(AssertionError):
+            jtu.check_close([found, np.zeros(100)], [wanted, np.zeros(100)], **apart)
+        jtu.check_close(np.zeros((0, 3), dtype), np.zeros((0, 3), dtype))
+
     def testComparisons(self):
         struct = jax.ShapeDtypeStruct((2,), np.float32)
         self.assertAllClose(jax.eval_shape(lambda x: x + x, struct), struct)

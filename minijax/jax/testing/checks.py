@@ -128,14 +128,15 @@ def _check_dtypes_match(xs: Any, ys: Any) -> None:
 def check_close(
     xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = ""
 ) -> None:  # fmt: skip
-    """AssertionError unless two trees are near each other, leaf by leaf."""
+    """AssertionError unless two trees are near each other, leaf by leaf.
+
+    The tolerances are multiplied by the number of elements of a leaf, as `check_grads` does.
+    """
 
     def check(x, y):
         kinds = (_dtype(x), _dtype(y))
-        _assert_numpy_allclose(
-            x, y, max(tolerance(kind, atol) for kind in kinds),
-            max(tolerance(kind, rtol) for kind in kinds), err_msg,
-        )  # fmt: skip
+        within = (np.size(x) * max(tolerance(kind, tol) for kind in kinds) for tol in (atol, rtol))
+        _assert_numpy_allclose(x, y, *within, err_msg)
 
     tree_util.tree_map(check, xs, ys)
 

@@ -402,6 +402,8 @@ class ApiTest(jtu.BufferDonationTestCase):
         with self.assertRaises(AssertionError):
             jtu.check_close([found, np.zeros(100)], [wanted, np.zeros(100)], **apart)
         jtu.check_close(np.zeros((0, 3), dtype), np.zeros((0, 3), dtype))
+        with self.assertRaises(AssertionError):
+            jtu.check_close(np.zeros(3, dtype), np.zeros(() if shape else (1, 3), dtype))
 
     def testComparisons(self):
         struct = jax.ShapeDtypeStruct((2,), np.float32)

@@ -134,6 +134,7 @@ def check_close(
     """
 
     def check(x, y):
+        assert np.shape(x) == np.shape(y), f"the shape is {np.shape(x)}, not {np.shape(y)}"
         kinds = (_dtype(x), _dtype(y))
         within = (np.size(x) * max(tolerance(kind, tol) for kind in kinds) for tol in (atol, rtol))
         _assert_numpy_allclose(x, y, *within, err_msg)

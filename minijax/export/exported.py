@@ -245,7 +245,9 @@ def _exported(
             f"{spec.name} calls functions of Python, which exist in this process only."
         )
     artifact = to_portable(
-        for_platforms([lowered.text for lowered in made], platforms), spec.result_names()
+        for_platforms([lowered.text for lowered in made], platforms),
+        spec.result_names(),
+        any(symbolic) or len(platforms) > 1,
     )
     _check_calls(artifact, checks)
     named_in = [

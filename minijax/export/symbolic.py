@@ -61,7 +61,7 @@ class SymbolicScope(Scope):
         difference = right - left if sign == "<=" else left - right
         ends = _ends(difference)
         if ends[0] is False or (sign == "==" and ends[1] is False):
-            raise ValueError(f"Unsatisfiable constraint: {text}")
+            raise ValueError(f"Unsatisfiable explicit constraint: {text}")
         if sign == "==" and left != right and not _is_term(left):
             raise ValueError(
                 f"Invalid equality constraint: {left} == {right}. The left-hand-side must be of the "

@@ -129,7 +129,13 @@ def write_tree(tree: PyTreeDef) -> Any:
             "`export.register_pytree_node_serialization` or "
             "`export.register_namedtuple_serialization`."
         )
-    written = base64.b64encode(bytes(found.write(aux))).decode()
+    data = found.write(aux)
+    if not isinstance(data, (bytes, bytearray)):
+        raise ValueError(
+            "The custom serialization function for `node_type` must return a `bytes` object. It "
+            f"returned a {type(data)}: `serialize_auxdata` of {kind}, called with {aux!r}."
+        )
+    written = base64.b64encode(data).decode()
     return ["node", found.name, written, *children]
 
 

@@ -298,8 +298,8 @@ def register_dataclass(
     given = (data_fields is not None) + (meta_fields is not None)
     if given == 1:
         raise TypeError(
-            f"register_dataclass: got data_fields={data_fields} meta_fields={meta_fields}. Give "
-            "both of them, or neither."
+            "register_dataclass: data_fields and meta_fields must both be specified when either is "
+            f"specified. Got {data_fields=} {meta_fields=}. Give both of them, or neither."
         )
     is_dataclass = dataclasses.is_dataclass(nodetype)
     if not given:

@@ -227,6 +227,10 @@ REFUSED = {
     "callback": lambda j: j.export.export(j.jit(lambda x: j.pure_callback(np.sin, x, x)))(ROW),
     "debug": lambda j: j.export.export(j.jit(lambda x: j.debug.print("{}", x)))(ROW),
     "reference": lambda j: j.export.export(j.jit(lambda r: r[...]))(j.new_ref(j.numpy.ones(2))),
+    **{
+        f"constraint {text}": lambda j, text=text: j.export.symbolic_shape("a", constraints=[text])
+        for text in ("3 >= 4", "3 == 4", "4 <= 3", "a - a >= 1", "a > 1")
+    },
     "set": lambda j: setattr(exported(j, "elements"), "fun_name", "a"),
     "static again": lambda j: j.export.export(j.jit(lambda x, n: x * n, static_argnums=1))(
         ROW, 3
@@ -337,6 +341,21 @@ def test_platforms():
 
     assert_same(run(minijax), run(jax))
     assert minijax.export.default_export_platform() == jax.export.default_export_platform()
+
+
+@pytest.mark.parametrize("platforms", [("cpu",), ("cpu", "tpu")])
+@pytest.mark.parametrize("shape", ["3", "a", "a, 3"])
+def test_modules_say_whether_they_are_polymorphic(shape, platforms):
+    def run(j):
+        x = j.ShapeDtypeStruct(j.export.symbolic_shape(shape), np.float32)
+        traced = j.jit(lambda x: x * 2)
+        texts = (
+            j.export.export(traced, platforms=platforms)(x).mlir_module(),
+            traced.trace(ROW).lower(lowering_platforms=platforms).as_text(),
+        )
+        return [re.findall(r"jax\.uses_shape_polymorphism = \w+", text) for text in texts]
+
+    assert run(minijax) == run(jax)
 
 
 def test_platforms_of_a_function_without_arguments():
@@ -516,6 +535,21 @@ def test_classes_of_trees():
     pair, named = kept.call(Pair(1.0, 2), Named(ROW, "tag"))
     assert (pair.x, pair.y, named.b) == (2, 1.0, "tag")
     np.testing.assert_array_equal(named.a, ROW + 1)
+
+
+@pytest.mark.parametrize("data", ["text", 3, None])
+def test_metadata_is_written_as_bytes(data):
+    class Node:
+        pass
+
+    minijax.tree_util.register_pytree_node(Node, lambda n: ((1.0,), 0), lambda aux, c: Node())
+    minijax.export.register_pytree_node_serialization(
+        Node, serialized_name=f"test.Node {data}", serialize_auxdata=lambda aux: data,
+        deserialize_auxdata=lambda written: 0,
+    )  # fmt: skip
+    one = minijax.export.export(minijax.jit(lambda x: Node()))(ROW)
+    with pytest.raises(ValueError, match="The custom serialization function for `node_type` must"):
+        one.serialize()
 
 
 TREES = {

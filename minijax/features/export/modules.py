@@ -55,9 +55,10 @@ STABLE_TARGETS = frozenset(
 )  # fmt: skip
 
 
-def to_portable(text: str, result_names: Sequence[str]) -> bytes:
+def to_portable(text: str, result_names: Sequence[str], polymorphic: bool) -> bytes:
     """A module as bytes that versions of StableHLO of the four weeks before read, and later ones.
 
+    The module says whether it is for symbolic sizes or several platforms (`polymorphic`).
     NotImplementedError for operations that have no form for symbolic sizes here.
     """
     ages = stablehlo.StablehloCompatibilityRequirement
@@ -72,6 +73,7 @@ def to_portable(text: str, result_names: Sequence[str]) -> bytes:
                 "the program has an operation that minijax cannot write for symbolic sizes yet: give "
                 f"the sizes that it works on, or another operation. MLIR says: {error}"
             ) from None
+        module.operation.attributes["jax.uses_shape_polymorphism"] = ir.BoolAttr.get(polymorphic)
         return stablehlo.serialize_portable_artifact(module, target, True)
 
 
@@ -115,10 +117,10 @@ def for_platforms(texts: Sequence[str], platforms: Sequence[str]) -> str:
     """
     first = texts[0]
     if len(texts) == 1:
-        return _marked(first, False)
+        return first
     if all(text == first for text in texts):
         comma = "" if f"{_MAIN})" in first else ", "
-        return _marked(first.replace(_MAIN, f"{_MAIN}%platform: {_INDEX}{comma}", 1), True)
+        return first.replace(_MAIN, f"{_MAIN}%platform: {_INDEX}{comma}", 1)
     with shared_context(), ir.Location.unknown(shared_context()):
         chosen, parts = [], []
         for text in texts:
@@ -142,12 +144,7 @@ def for_platforms(texts: Sequence[str], platforms: Sequence[str]) -> str:
         head = next(line for line in first.split("\n") if line.startswith(_MAIN))
         main = _choosing(head, chosen, *kinds_of_main)
     opening = first.split("\n", 1)[0]
-    return _marked("\n".join([opening, *parts, main, "}\n"]), True)
-
-
-def _marked(text: str, several: bool) -> str:
-    word = "true" if several else "false"
-    return text.replace("attributes {", f"attributes {{jax.uses_shape_polymorphism = {word}, ", 1)
+    return "\n".join([opening, *parts, main, "}\n"])
 
 
 def _stripped(function: Any) -> tuple[list[str], list[str]]:

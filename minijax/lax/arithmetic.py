@@ -33,11 +33,11 @@ from minijax.lax.rules import (
     linear_together,
     merged,
     nary_shape,
+    own_function,
     same_dtypes,
     scalar_like,
 )
 from minijax.lowering.module import Value
-from minijax.runtime.escape import quoted, symbol
 from minijax.transforms.primitives import full_like_aval
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.typing import Array, ArrayLike, DTypeLike
@@ -221,16 +221,7 @@ def _divided(op: str) -> Callable[..., Value]:
         known = b.elements_of(b.ins[-1]) if dtypes.issubdtype(x.dtype, np.integer) else ()
         if (known is not None and np.all(known)) or not all(type(n) is int for n in x.shape):
             return b.op(op, (x, y), b.out)
-
-        def write(name: str) -> str:
-            return (
-                f"func.func private {symbol(name)}(%0: {x.type}, %1: {x.type}) -> {x.type} {{\n"
-                f"%2 = {quoted(op)}(%0, %1) : ({x.type}, {x.type}) -> {x.type}{b.location}\n"
-                f'"func.return"(%2) : ({x.type}) -> ()\n}}'
-            )
-
-        key = ("divided", op, x.type, b.location)
-        return b.call(b.module.function(key, op.rpartition(".")[2], write), (x, y), [b.out])[0]
+        return b.call(own_function(b, op, (x, y)), (x, y), [b.out])[0]
 
     return lower
 

@@ -15,6 +15,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import NoRule, Primitive, no_rule
 from minijax.features.sharding.constraints import reduced_as
 from minijax.features.sharding.types import explicit_of
+from minijax.runtime.escape import quoted, symbol
 from minijax.transforms.primitives import (
     add_tangents,
     instantiate,
@@ -29,7 +30,7 @@ __all__ = [
     "BITS", "FLOAT", "INEXACT", "INTEGER", "NUMBER", "ORDERED", "REAL", "add_any_broadcast",
     "broadcasting_batch", "broadcasting_lower", "check_dtype", "collapse_like", "defjvp",
     "elementwise", "expand_like", "expand_to", "linear", "linear_in", "linear_together", "merged",
-    "nary_shape", "ndim_of", "same_dtypes", "scalar_like", "shape_of", "widened", "zero_derivative",
+    "nary_shape", "ndim_of", "own_function", "same_dtypes", "scalar_like", "shape_of", "widened", "zero_derivative",
 ]  # fmt: skip
 
 # Groups of dtypes that operations accept, by the scalar categories of `dtypes.issubdtype`.
@@ -203,6 +204,23 @@ def widened(op: str, bits: int = 16) -> Callable:
         return b.convert(b.op(op, wide, out.update(dtype=dtypes.float32)), out.dtype)
 
     return rule
+
+
+def own_function(b: Any, op: str, operands: Sequence[Any]) -> str:
+    """Write a private function of one operation, on operands of one type, and return its name."""
+    kind = operands[0].type
+    args = [f"%{place}" for place in range(len(operands))]
+    parameters, out = ", ".join([f"{x}: {kind}" for x in args]), f"%{len(args)}"
+
+    def write(name: str) -> str:
+        return (
+            f"func.func private {symbol(name)}({parameters}) -> {kind} {{\n"
+            f"{out} = {quoted(op)}({', '.join(args)}) : "
+            f"({', '.join([kind] * len(args))}) -> {kind}{b.location}\n"
+            f'"func.return"({out}) : ({kind}) -> ()\n}}'
+        )
+
+    return b.module.function((op, len(args), kind, b.location), op.rpartition(".")[2], write)
 
 
 # -- derivatives --------------------------------------------------------------------------------

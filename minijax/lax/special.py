@@ -23,11 +23,11 @@ from minijax.lax.control_flow.loops import while_loop
 from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.large_gammas import FARTHEST, LARGE, Uniform
 from minijax.lax.reductions import reduce_or
-from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
+from minijax.lax.rules import FLOAT, elementwise, own_function, scalar_like, widened
 from minijax.lax.shapes import broadcast
 from minijax.lax.transcendental import exp, log, log1p
 from minijax.lowering.module import lower_by
-from minijax.runtime.escape import quoted, symbol
+from minijax.runtime.escape import symbol
 from minijax.transforms.primitives import full_like_aval
 from minijax.typing import Array, ArrayLike
 
@@ -70,16 +70,7 @@ def _kernel(op: str) -> Callable:
             return b.op(op, (x,), out)
         flat = out.update(shape=(out.size,))
         vector = b.reshape(x, flat.shape)
-
-        def write(name: str) -> str:
-            return (
-                f"func.func private {symbol(name)}(%0: {vector.type}) -> {vector.type} {{\n"
-                f"%1 = {quoted(op)}(%0) : ({vector.type}) -> {vector.type}{b.location}\n"
-                f'"func.return"(%1) : ({vector.type}) -> ()\n}}'
-            )
-
-        function = module.function(("kernel", op, flat, b.location), op.rpartition(".")[2], write)
-        callee = f"callee = {symbol(function)}"
+        callee = f"callee = {symbol(own_function(b, op, [vector]))}"
         kept = 'mhlo.frontend_attributes = {inlineable = "false"}'
         (result,) = b.op_n("func.call", [vector], [flat], callee, extra=kept)
         return b.reshape(result, out.shape)

@@ -67,7 +67,7 @@ class Module:
         self.name = name
         self.platform = platform
         self.platforms = (platform,)  # all platforms that it is exported for
-        self.exported = False
+        self.exported = False  # whether it may become part of a module for several devices
         self.refines = False  # whether symbolic sizes within it are still to be filled in
         self.takes_platform = False  # whether an exported program that it calls depends on it
         self.devices = devices  # one for each partition

@@ -547,6 +547,20 @@ def test_shapes_of_windows():
         assert ours == theirs
 
 
+@pytest.mark.parametrize(("widths", "strides"), [((3, 3), (1, 1)), ((5, 2), (2, 2))])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_cotangents_of_windows_are_padded_first(widths, strides, padding):
+    """XLA would evaluate windows with padding of a constant cotangent while it compiles."""
+    pool = lambda m, x: m.lax.reduce_window(x, 0.0, m.lax.add, widths, strides, padding)
+    pull = lambda m: m.grad(lambda x: pool(m, x).sum())
+    x = np.arange(56, dtype=np.float32).reshape(7, 8)
+    assert_same(pull(minijax)(x), pull(jax)(x))
+    eqns = minijax.make_jaxpr(pull(minijax))(x).eqns
+    (windows,) = [eqn for eqn in eqns if eqn.primitive.name == "reduce_window_sum"][-1:]
+    assert windows.params["padding"] == ((0, 0), (0, 0))
+    assert "pad" in [eqn.primitive.name for eqn in eqns]
+
+
 def test_computations_are_traced_once():
     calls = []
 

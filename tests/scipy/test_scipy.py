@@ -661,6 +661,16 @@ def test_comb_compares_integers_as_such(dtype):
     both(lambda m: m.scipy.special.comb(n, k))
 
 
+def test_densities_of_samples_far_from_zero():
+    """Against SciPy in float64: differences are taken before anything is rounded to the distance."""
+    rng = np.random.default_rng(0)
+    samples, points = (
+        (rng.normal(size=(2, n)) * [[1], [0.01]] + [[3], [5]]).astype(np.float32) for n in (50, 200)
+    )
+    want = scipy.stats.gaussian_kde(samples.astype(np.float64))(points.astype(np.float64))
+    np.testing.assert_allclose(minijax.scipy.stats.gaussian_kde(samples)(points), want, rtol=1e-5)
+
+
 def test_modules():
     for name in ("special", "stats", "integrate", "signal"):
         assert getattr(minijax.scipy, name).__name__ == f"minijax.scipy.{name}"

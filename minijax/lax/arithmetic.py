@@ -326,7 +326,35 @@ def _rem_dy(t, out, x, y):
 rem_p = elementwise(
     "rem", _divided("stablehlo.remainder"), [REAL, REAL], jvp=[lambda t, out, x, y: t, _rem_dy]
 )
-mulhi_p = elementwise("mulhi", "chlo.mulhi", [INTEGER, INTEGER])
+
+
+def _lower_mulhi(b, x, y):
+    """Multiply in twice the width; 64-bit integers by halves, of which the upper have the sign."""
+    aval, bits = b.out, dtypes.bit_width(b.out.dtype)
+    kind = "arithmetic" if dtypes.issubdtype(aval.dtype, np.signedinteger) else "logical"
+
+    def operation(name, a, c):
+        return b.op(f"stablehlo.{name}", (a, c), a.aval)
+
+    def upper(a, half, kind=kind):
+        return operation(f"shift_right_{kind}", a, b.full(half, a.aval))
+
+    def lower(a):
+        return operation("and", a, b.full(2**32 - 1, a.aval))
+
+    if bits < 64:
+        wide = np.dtype(f"{'u' * (kind == 'logical')}int{max(2 * bits, 8)}")
+        product = operation("multiply", b.convert(x, wide), b.convert(y, wide))
+        return b.convert(upper(product, bits), aval.dtype)
+    (x1, x0), (y1, y0) = (upper(x, 32), lower(x)), (upper(y, 32), lower(y))
+    carried = upper(operation("multiply", x0, y0), 32, "logical")
+    first = operation("add", operation("multiply", x1, y0), carried)
+    second = operation("add", operation("multiply", x0, y1), lower(first))
+    high = operation("add", operation("multiply", x1, y1), upper(first, 32))
+    return operation("add", high, upper(second, 32))
+
+
+mulhi_p = elementwise("mulhi", _lower_mulhi, [INTEGER, INTEGER])
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
@@ -352,7 +380,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     The product has twice the width of the operands; the result has their shape and dtype. TypeError
     for other dtypes, and where dtypes or shapes differ.
-    Source: the CHLO operation `chlo.mulhi`.
+    Source: Warren, Hacker's Delight, section 8-2.
 
     >>> lax.mulhi(jnp.array([2**30]), jnp.array([8]))
     Array([2], dtype=int32)

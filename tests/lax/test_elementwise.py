@@ -243,6 +243,20 @@ def test_special_pairs_of_incomplete_gamma(name):
     np.testing.assert_array_equal(getattr(minijax.lax, name)(a, at), want)
 
 
+@pytest.mark.parametrize("dtype", [I8, U8, I16, np.uint16, I32, U32, I64, U64])
+def test_high_halves_of_products(dtype):
+    """Of all pairs of extremes and of random integers, against products of Python's integers."""
+    info, generator = np.iinfo(dtype), np.random.RandomState(0)
+    some = [int(info.min), int(info.min) + 1, 0, 1, int(info.max) // 2, int(info.max)]
+    some += generator.randint(info.min, info.max, 30, dtype).tolist()
+    x, y = (
+        np.array(list(each), dtype) for each in zip(*itertools.product(some, some), strict=True)
+    )
+    wanted = [int(a) * int(b) >> info.bits for a, b in zip(x, y, strict=True)]
+    with x64(True):
+        assert minijax.jit(minijax.lax.mulhi)(x, y).tolist() == wanted
+
+
 def test_ties_share_the_derivative():
     x = np.array([1.0, 2.0, np.nan, -0.0, np.inf], F32)
     y = np.array([1.0, 3.0, 1.0, 0.0, np.inf], F32)

@@ -305,6 +305,25 @@ case(
         lax.reduce_sum_p, axis, (jnp.ones((2, 3, 4)),), (1,), (0,), out_sharding=None
     ),
 )
+
+
+def elements(x, *specs):
+    """What `to_elt` makes of an array within `vmap`, for each of these axes."""
+    found = []
+
+    def seen(y):
+        for spec in specs:
+            made = batching.to_elt(y._trace, lambda: 0, x, spec)
+            found.append((type(made).__name__, made.shape, getattr(made, "batch_dim", None)))
+        return y
+
+    jax.vmap(seen)(x)
+    return found
+
+
+case("to elements", lambda: elements(jnp.ones((2, 3)), 0, 1, -1, None))
+case("to elements of no axis", lambda: elements(jnp.ones((2, 3)), "a"))
+case("iota", lambda: batching.make_iota(3).tolist())
 case("each", lambda: batching.vectorized_batcher(lax.neg_p, axis, (jnp.ones((2, 3)),), (1,)))
 case(
     "expand",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
 from minijax.features.checkpoint.decisions import Offloadable, Recompute, Saveable, decide
+from minijax.features.vmappable import registered
 from minijax.interpreters.batching import AxisData, matchaxis
 from minijax.interpreters.partial_eval import PartialVal
 from minijax.jax.private.programs import move_binders_to_back, partial_eval_jaxpr_nounits
+from minijax.jax.private.utilities import canonicalize_axis
 from minijax.lax import iota
 from minijax.transforms import batching
 
@@ -238,3 +241,18 @@ def batch_jaxpr_axes(
 def make_iota(axis_size: int) -> Any:
     """0, 1, ..."""
     return iota("int32", axis_size)
+
+
+def to_elt(trace: Any, get_idx: Callable[[], Any], x: Any, spec: Any) -> Any:
+    """The tracer of a value that is mapped along `spec`: an axis, or None for a value that is not.
+
+    An object of a registered type is taken apart by the function registered for it.
+    """
+    known = registered.get(type(x))
+    if known is not None:
+        return known.to_elt(lambda x, spec: to_elt(trace, get_idx, x, spec), get_idx, x, spec)
+    if spec is None:
+        return x
+    if type(spec) is not int:
+        raise AssertionError(f"Unexpected type in ELT? {type(x)}")
+    return trace.tracer(x, canonicalize_axis(spec, get_aval(x).ndim))

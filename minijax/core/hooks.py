@@ -106,6 +106,10 @@ class Hooks(Slots):
         """Return the place of an equation in the user's program, and the scopes there."""
         return eqn.source
 
+    def where(self, source_info: Any) -> tuple[Any, str]:
+        """Return the place and the scopes that a result of `source_info` holds."""
+        return source_info, ""
+
     def settings_of(self, eqn: Any) -> Any:
         """Return the settings that an equation is to be evaluated under."""
 

@@ -82,20 +82,19 @@ class JaxprEqn:
         self.primitive: Primitive = primitive
         self.params: dict[str, Any] = params
         self.effects: frozenset = effects
-        self.source = source
-        self.scope: str = scope
+        self.source, self.scope = (source, scope) if isinstance(scope, str) else hooks.where(source)
 
     source_info = property(lambda self: hooks.source_info(self))
     ctx = property(lambda self: hooks.settings_of(self))
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        return JaxprEqn(**{name: getattr(self, name) for name in _EQN_FIELDS} | changes)
+        if "source_info" in changes or "ctx" in changes:
+            info = changes.pop("source_info", self.source_info)
+            changes |= {"source": info, "scope": changes.pop("ctx", None)}
+        return JaxprEqn(**{name: getattr(self, name) for name in self.__slots__} | changes)
 
     def __repr__(self) -> str:
         return hooks.format_eqn(self)
-
-
-_EQN_FIELDS = ("invars", "outvars", "primitive", "params", "effects", "source", "scope")
 
 
 class DebugInfo:
@@ -128,10 +127,8 @@ class Jaxpr:
         eqns: Sequence[JaxprEqn], effects: frozenset[Any] | None = None,
         debug_info: DebugInfo | None = None,
     ) -> None:  # fmt: skip
-        self.constvars = list(constvars)
-        self.invars = list(invars)
-        self.outvars = list(outvars)
-        self.eqns = list(eqns)
+        self.constvars, self.invars = list(constvars), list(invars)
+        self.outvars, self.eqns = list(outvars), list(eqns)
         if effects is None:
             effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
         own = [e for e in effects if isinstance(e, Effect) and e.ends_within(self)]

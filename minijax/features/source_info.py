@@ -40,23 +40,25 @@ class SourceInfo(NamedTuple):
         return SourceInfo(traceback or self.where, name_stack or self.name_stack)
 
 
-class Settings(NamedTuple):
+class Settings:
     """The settings for an equation: those in force now, as its parameters say what it depends on."""
 
-    compute_type: str | None
-    threefry_partitionable: bool
-    cur_abstract_mesh: Any
-    xla_metadata: dict[str, Any] | None
+    __slots__ = ("compute_type", "cur_abstract_mesh", "threefry_partitionable", "xla_metadata")
+
+    def __init__(self):
+        self.compute_type = self.xla_metadata = None
+        self.threefry_partitionable = local.context.settings.threefry_partitionable
+        self.cur_abstract_mesh = get_abstract_mesh()
 
     manager = property(lambda self: contextlib.nullcontext())
 
-    @classmethod
-    def of(cls, eqn: Any) -> Settings:
-        partitionable = local.context.settings.threefry_partitionable
-        return cls(None, partitionable, get_abstract_mesh(), None)
+
+def _where(info: Any) -> tuple[Any, str]:
+    return (info.where, str(info.name_stack)) if isinstance(info, SourceInfo) else (info, "")
 
 
 hooks.fill(
     source_info=lambda eqn: SourceInfo(eqn.source, NameStack.of(eqn.scope)),
-    settings_of=Settings.of,
+    settings_of=lambda eqn: Settings(),
+    where=_where,
 )

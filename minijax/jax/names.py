@@ -110,6 +110,7 @@ ALIASES: dict[str, dict[str, str]] = {
         **_of("minijax.features.call_primitives", "call_p closed_call_p"),
         **_of("minijax.lax.refs", "empty_ref_p free_ref_p freeze_p ref_p"),
         **_of("minijax.core.avals", "ShapedArray get_aval"),
+        "JaxprEqnContext": "minijax.features.source_info:Settings",
         "MemorySpace": "minijax.features.sharding.memory:MemorySpace",
         "MutableQuasiDynamicData": "minijax.features.hijax.qdd:MutableState",
         "call": "minijax.features.call_primitives:call_p.bind",

@@ -579,6 +579,14 @@ ATTRIBUTES = [
     "str(closed.map_jaxpr(lambda jaxpr: jaxpr.replace(eqns=jaxpr.eqns[:1], outvars=jaxpr.eqns[0].outvars)))",
     "str(closed.eqns[0].source_info.replace(name_stack=closed.eqns[1].source_info.name_stack).name_stack)",
     "evaluated(closed, x).tolist()",
+    "evaluated(rebuilt(closed, lambda e: e.replace(ctx=e.ctx)), x).tolist()",
+    "evaluated(rebuilt(closed, lambda e: e.replace(source_info=e.source_info)), x).tolist()",
+    "m.jit(jc.jaxpr_as_fun(rebuilt(closed, lambda e: jc.JaxprEqn(*fields(e)))))(x)[0].tolist()",
+    "str([str(jc.JaxprEqn(*fields(e)).source_info.name_stack) for e in closed.eqns])",
+    "str([str(jc.new_jaxpr_eqn(*fields(e)).source_info.name_stack) for e in closed.eqns])",
+    "str([str(jc.new_jaxpr_eqn(*fields(e)[:5]).source_info.name_stack) for e in closed.eqns])",
+    "str([str(e.replace(source_info=deeper(e.source_info)).source_info.name_stack) for e in closed.eqns])",
+    "str([str(e.replace(ctx=e.ctx, params={}).source_info.name_stack) for e in closed.eqns])",
     "str(m.typeof(x).update_weak_type(True))",
     "m.typeof(x).has_qdd, m.typeof(x).array_abstraction_level",
     "m.sharding.SingleDeviceSharding(m.devices()[0]).check_compatible_aval((2, 3))",
@@ -598,11 +606,24 @@ def test_attributes_that_libraries_read(expression):
             values[eqn.outvars[0]] = out
         return values[closed.jaxpr.outvars[0]]
 
+    def rebuilt(closed, change):
+        eqns = [change(eqn) for eqn in closed.eqns]
+        return closed.replace(jaxpr=closed.jaxpr.replace(eqns=eqns))
+
+    def fields(e):
+        return e.invars, e.outvars, e.primitive, e.params, e.effects, e.source_info, e.ctx
+
+    def deeper(info):
+        return info.replace(name_stack=info.name_stack.extend("inner"))
+
+    helpers = {"evaluated": evaluated, "rebuilt": rebuilt, "fields": fields, "deeper": deeper}
+
     def outcome(m):
         x = m.numpy.arange(3.0)
-        names = {"m": m, "x": x, "closed": m.make_jaxpr(lambda x: m.numpy.sin(x) * 2)(x)}
+        closed = m.make_jaxpr(m.named_scope("outer")(lambda x: m.numpy.sin(x) * 2))(x)
+        names = {"m": m, "x": x, "closed": closed, "jc": faces(m).core}
         try:
-            return eval(expression, names | {"evaluated": evaluated})
+            return eval(expression, names | helpers)
         except Exception as error:
             return [kind.__name__ for kind in type(error).__mro__]
 

@@ -321,6 +321,7 @@ def elements(x, *specs):
     return found
 
 
+case("settings", lambda: core.JaxprEqnContext().threefry_partitionable)
 case("to elements", lambda: elements(jnp.ones((2, 3)), 0, 1, -1, None))
 case("to elements of no axis", lambda: elements(jnp.ones((2, 3)), "a"))
 case("iota", lambda: batching.make_iota(3).tolist())

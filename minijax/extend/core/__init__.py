@@ -94,8 +94,8 @@ def new_jaxpr_eqn(
     source_info: Any = None, ctx: Any = None,
 ) -> JaxprEqn:  # fmt: skip
     """One equation."""
-    where = getattr(source_info, "where", None)
-    return JaxprEqn(list(invars), list(outvars), primitive, params, frozenset(effects), where)
+    effects = frozenset(effects)
+    return JaxprEqn(list(invars), list(outvars), primitive, params, effects, source_info, ctx)
 
 
 def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.arguments import functions
-from minijax.core.avals import shaped_abstractify
+from minijax.core.avals import AbstractValue, abstract
 from minijax.core.jaxpr import DebugInfo
 from minijax.extend import linear_util as lu
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
 from minijax.tree_util import flatten_axes
 
@@ -41,6 +42,18 @@ def flatten_fun_nokwargs(f: Callable, store: Any, in_tree: Any, *leaves: Any) ->
     outs, out_tree = tree_util.flatten(f(*in_tree.unflatten(leaves)))
     store.store(out_tree)
     return outs
+
+
+def shaped_abstractify(x: Any) -> AbstractValue:
+    """Return the type of an array, a number, or any object with a `dtype` and perhaps a `shape`.
+
+    A type is returned as it is. TypeError for other objects.
+    """
+    if isinstance(x, AbstractValue):
+        return x
+    if hasattr(x, "dtype") and not hasattr(x, "shape"):
+        return abstract(ShapeDtypeStruct((), x.dtype, weak_type=getattr(x, "weak_type", False)))
+    return abstract(x)
 
 
 def debug_info(

@@ -20,8 +20,8 @@ from minijax.config import local
 from minijax.namespace import names_so_far, shown, written_in
 
 __all__ = [
-    "UnfilteredStackTrace", "as_defined", "boundary", "ended_at_user", "hide_frames", "is_internal",
-    "public", "register_exclusion",
+    "UnfilteredStackTrace", "as_defined", "boundary", "ended_at_user", "filter_traceback", "hide_frames",
+    "is_internal", "public", "register_exclusion",
 ]  # fmt: skip
 
 internal_code: dict[CodeType, bool] = {}  # what `is_internal` found
@@ -102,6 +102,11 @@ _DEEP = (
 )
 
 
+def filter_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this package and of files that are left out."""
+    return _joined([s for s in _steps(traceback) if not is_internal(s.tb_frame.f_code)])
+
+
 def hide_frames(error: BaseException) -> None:
     """Leave the frames of this package out of the traceback of an error on its way to the user."""
     if type(error) is SystemError and isinstance(error.__cause__, RecursionError):
@@ -124,7 +129,7 @@ def hide_frames(error: BaseException) -> None:
         return
     if mode == "remove_frames":
         _keep_all(error, steps)
-    error.__traceback__ = _joined([s for s in steps if not is_internal(s.tb_frame.f_code)])
+    error.__traceback__ = filter_traceback(error.__traceback__)
     if mode != "remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
 

@@ -19,7 +19,7 @@ from minijax.namespace import named
 
 __all__ = [
     "AbstractToken", "AbstractValue", "ShapedArray", "abstract", "abstract_token", "aval_makers",
-    "get_aval", "opaque_types", "raised", "shaped_abstractify", "typeof",
+    "get_aval", "opaque_types", "raised", "typeof",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -326,7 +326,6 @@ def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:
     return [aval.raise_val(*[next(rest) for _ in aval.lo_ty()]) for aval in avals]
 
 
-shaped_abstractify = named(get_aval, "shaped_abstractify", __name__)
 typeof = named(get_aval, "typeof", __name__)
 pytype_aval_mappings = aval_makers  # upstream's name of it
 

@@ -68,7 +68,7 @@ class JaxprTrace(Trace):
         self.effects: set = set()
         self.values: Any = None
 
-    def new_arg(self, aval: AbstractValue) -> StagedTracer:
+    def new_arg(self, aval: AbstractValue, source_info: Any = None) -> StagedTracer:
         var = Var(aval)
         self.in_vars.append(var)
         return aval.staged_tracer(self, var)

@@ -93,7 +93,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "add_any_p": "minijax.transforms.primitives:add_any_p",
         "stop_gradient_p": "minijax.lax:stop_gradient_p",
     },
-    "jax._src.api_util": {"shaped_abstractify": "minijax.core.avals:shaped_abstractify"},
+    "jax._src.api_util": {"shaped_abstractify": "minijax.api_util:shaped_abstractify"},
     "jax._src.cache_key": {"get": "minijax.jax.private.compilation_cache:get_cache_key"},
     "jax._src.checkify": {
         **_of("minijax.experimental.checkify", "Error JaxException checkify user_checks"),

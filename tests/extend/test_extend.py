@@ -588,6 +588,14 @@ ATTRIBUTES = [
     "str([str(e.replace(source_info=deeper(e.source_info)).source_info.name_stack) for e in closed.eqns])",
     "str([str(e.replace(ctx=e.ctx, params={}).source_info.name_stack) for e in closed.eqns])",
     "str(m.typeof(x).update_weak_type(True))",
+    "str(api.shaped_abstractify(m.typeof(x)))",
+    "str(api.shaped_abstractify(m.typeof(m.random.key(0))))",
+    "str(api.shaped_abstractify(thing(shape=(3,), dtype=np.float64)))",
+    "str(api.shaped_abstractify(thing(shape=[3], dtype='int32', weak_type=True)))",
+    "str(api.shaped_abstractify(thing(dtype=np.int8)))",
+    "str(api.shaped_abstractify(thing(shape=(2,), dtype=np.dtype(np.int8), aval=len)))",
+    "api.shaped_abstractify(thing(shape=()))",
+    "api.shaped_abstractify(None)",
     "m.typeof(x).has_qdd, m.typeof(x).array_abstraction_level",
     "m.sharding.SingleDeviceSharding(m.devices()[0]).check_compatible_aval((2, 3))",
     "type(x.traceback).__name__, type((x + 1).traceback).__name__",
@@ -616,12 +624,18 @@ def test_attributes_that_libraries_read(expression):
     def deeper(info):
         return info.replace(name_stack=info.name_stack.extend("inner"))
 
-    helpers = {"evaluated": evaluated, "rebuilt": rebuilt, "fields": fields, "deeper": deeper}
+    def thing(**attributes):
+        return type("Thing", (), attributes)()
+
+    helpers = {
+        "evaluated": evaluated, "rebuilt": rebuilt, "fields": fields, "deeper": deeper, "thing": thing,
+        "np": np,
+    }  # fmt: skip
 
     def outcome(m):
         x = m.numpy.arange(3.0)
         closed = m.make_jaxpr(m.named_scope("outer")(lambda x: m.numpy.sin(x) * 2))(x)
-        names = {"m": m, "x": x, "closed": closed, "jc": faces(m).core}
+        names = {"m": m, "x": x, "closed": closed, "jc": faces(m).core, "api": faces(m).api}
         try:
             return eval(expression, names | helpers)
         except Exception as error:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src import core, dispatch, effects, pjit
+from jax._src import core, dispatch, effects, pjit, source_info_util, traceback_util
 from jax._src import mesh as mesh_lib
 from jax._src import pretty_printer as pp
 from jax._src import sharding_impls as si
@@ -321,6 +321,27 @@ def elements(x, *specs):
     return found
 
 
+def with_another_input(x):
+    """A traced function that asks its trace for one more input."""
+    trace = core.trace_ctx.trace
+    other = trace.new_arg(jax.typeof(x), source_info=source_info_util.current())
+    return x * other
+
+
+def frames_of_users():
+    try:
+        jax.jit(lambda x: x.missing)(1.0)
+    except AttributeError as error:
+        found = traceback_util.filter_traceback(error.__traceback__)
+    names = []
+    while found is not None:
+        names.append(found.tb_frame.f_code.co_name)
+        found = found.tb_next
+    return names
+
+
+case("one more input", lambda: jax.make_jaxpr(with_another_input)(1.0))
+case("frames", frames_of_users)
 case("settings", lambda: core.JaxprEqnContext().threefry_partitionable)
 case("to elements", lambda: elements(jnp.ones((2, 3)), 0, 1, -1, None))
 case("to elements of no axis", lambda: elements(jnp.ones((2, 3)), "a"))

@@ -62,11 +62,13 @@ def lower_callback(
     pure: bool = False,
     outs: Sequence[Any] | None = None,
     sharding: Any = None,
+    partitioned: bool = False,
 ) -> list[Any]:
     """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one.
 
     Its results are those of the equation at hand unless `outs` says otherwise. Of several devices,
-    one makes the call with whole arrays: the first, or that of `sharding`.
+    one makes the call with whole arrays: the first, or that of `sharding`. If `partitioned`, each makes
+    it with its own shards (without results and not in order; not on a TPU).
     NotImplementedError for a sharding over several.
     """
     _check_sharding(sharding)
@@ -77,7 +79,7 @@ def lower_callback(
     module = b.module
     if b.platform == "tpu":
         return _lower_transfers(b, operands, outs, run, effect if chained else None, sharding)
-    partition = _partition(module, sharding)
+    partition = None if partitioned else _partition(module, sharding)
     # One in order without results has no status: jaxlib 0.12 takes no more than its token from it.
     watched = partition is not None and (outs or not chained)
     failures = Failures(module.devices) if watched else None
@@ -92,13 +94,16 @@ def lower_callback(
     def called(*given):  # tokens are given back
         with set_trace(eval_trace):
             pairs = zip(given[count:], in_avals, strict=True)
-            return (*given[:count], *run(*[_received(x, aval) for x, aval in pairs]))
+            return (
+                *given[:count],
+                *run(*[_received(x, aval, partitioned=partitioned) for x, aval in pairs]),
+            )
 
     index = len(module.host_callbacks)
     module.host_callbacks.append(called)
     operands, outs = [*tokens, *operands], [*[x.aval for x in tokens], *outs]
     results = b.custom_call(
-        callback_target(b.platform),
+        callback_target(b.platform, partitioned=partitioned),
         operands,
         outs,
         config=f"{{index = {index} : ui64}}",
@@ -185,13 +190,15 @@ def rows_layouts(avals: Sequence[Any]) -> list[range]:
     return [range(0 if a is abstract_token else physical(a).ndim)[::-1] for a in avals]
 
 
-def _received(value: Any, aval: ShapedArray) -> Any:
+def _received(value: Any, aval: ShapedArray, *, partitioned: bool = False) -> Any:
     """An operand as the user's function sees it: an array of ours, with memory of its own.
 
-    Of random keys it sees the words.
+    Of random keys it sees the words; where a call is partitioned, the shard of the device.
     """
     stored = physical(aval).strip_weak_type()
     value = np.asarray(value)
+    if partitioned:
+        stored = ShapedArray(value.shape, stored.dtype)
     if value.dtype != stored.dtype:
         value = value.view(stored.dtype) if value.dtype.kind == "V" else value.astype(stored.dtype)
     return array_from_numpy(value.reshape(stored.shape), stored, explicit=True)

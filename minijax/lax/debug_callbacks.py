@@ -90,6 +90,8 @@ def _looking(p: Primitive, run_of: Callable, effect_of: Callable) -> None:
 
         if ordered_types.contains(effect):
             return lower_callback(b, operands, called, effect=effect)
+        if params.get("partitioned") and b.module.manual is None:
+            return lower_callback(b, operands, called, effect=effect, outs=(), partitioned=True)
         once(
             b,
             operands,
@@ -164,8 +166,9 @@ def debug_callback(
 ) -> Callable[..., None] | None:
     """Call a Python function with values of a program, for what it shows; its result is ignored.
 
-    With `ordered`, calls happen in the order of the program. Under `vmap` it is called for each
-    element. Without `callback` it gives a function that takes it and its arguments. TypeError unless
+    With `ordered`, calls happen in the order of the program. With `partitioned`, each device of a
+    compiled program calls it with its own shards, unless the calls are ordered; else one does, with
+    whole arrays. Under `vmap` it is called for each element. Without `callback` it gives a function that takes it and its arguments. TypeError unless
     `callback` is callable.
     """
     if callback is None:
@@ -260,8 +263,9 @@ def debug_print(
 ) -> Callable[..., None] | None:
     """Print values of a program while it runs: `fmt.format(*args, **kwargs)`.
 
-    With `ordered`, lines appear in the order of the program. Under `vmap` it prints once for each
-    element. ValueError for arguments that the format does not use (`skip_format_check` leaves the
+    With `ordered`, lines appear in the order of the program. With `partitioned`, each device of a
+    compiled program prints its own shards, unless the lines are ordered. Under `vmap` it prints once
+    for each element. ValueError for arguments that the format does not use (`skip_format_check` leaves the
     check out), KeyError or IndexError for one that it lacks.
     """
     if fmt is None:

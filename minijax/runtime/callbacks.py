@@ -29,10 +29,14 @@ _TARGETS = {
 }
 
 
-def callback_target(platform: str) -> str:
-    """The name under which a platform knows calls of Python. NotImplementedError if it has none."""
+def callback_target(platform: str, *, partitioned: bool = False) -> str:
+    """The name under which a platform knows calls of Python. NotImplementedError if it has none.
+
+    XLA's partitioner leaves a `partitioned` call to every device, with its own shards.
+    """
     try:
-        return _TARGETS[platform]
+        target = _TARGETS[platform]
+        return target.replace("_python_", "_partitioned_python_") if partitioned else target
     except KeyError:
         raise NotImplementedError(
             f"Python callbacks are not supported on platform {platform!r}: run the program on one "

@@ -869,6 +869,12 @@ def _told(t, program, *, sorts=False):
     return result, t.jnp.asarray(list("\n".join(sorted(lines) if sorts else lines).encode()))
 
 
+def _every(t, *arrays):
+    """Every device prints its shards of these arrays."""
+    tell = lambda *parts: print([(a.shape, np.asarray(a).tolist()) for a in parts])
+    t.m.debug.callback(tell, *arrays, partitioned=True)
+
+
 def _printing(t, f, ins=("x", "y"), outs=("x", "y"), **options):
     """An un-jitted shard_map of a function that prints."""
     return _told(t, lambda t: t.mapped(lambda a: f(t, a), t.P(*ins), t.P(*outs), **options)(X))
@@ -968,6 +974,27 @@ programs({
         lambda c, r: (t.m.debug.print("{}", r), (c + r.sum(), c))[1], 0.0, a))(t.put("x"))),
     "told by grad": lambda t: _told(t, lambda t: t.m.jit(t.m.grad(
         lambda a: (t.m.debug.print("{}", a), (a**2).sum())[1]))(t.put("x"))),
+    **{
+        f"told by every device, {name}": lambda t, f=f, place=place: _told(
+            t, lambda t: t.m.jit(lambda a: f(t, a))(t.put(*place)), sorts=True)
+        for name, (place, f) in {
+            "of its shard": (("x", "y"), lambda t, a: (_every(t, a), a * 2)[1]),
+            "of two arrays": (("x",), lambda t, a: (_every(t, a, a.sum()), a * 2)[1]),
+            "of replicas": ((), lambda t, a: (_every(t, a), a * 2)[1]),
+            "of no arrays": (("x",), lambda t, a: (_every(t), a * 2)[1]),
+            "by print": (("y",), lambda t, a: (
+                t.m.debug.print("{a} {}", a.sum(), a=a[:, 0], partitioned=True), a * 2)[1]),
+            "under grad": (("x",), lambda t, a: t.m.grad(
+                lambda a: (_every(t, a), (a**2).sum())[1])(a)),
+            "under vmap": (("x",), lambda t, a: t.m.vmap(lambda r: (_every(t, r), r)[1])(a)),
+            "in a scan": (("x",), lambda t, a: t.lax.scan(
+                lambda c, i: (_every(t, c), (c + i, i))[1], a, t.jnp.arange(3.0))),
+            "in a branch": (("x",), lambda t, a: t.lax.cond(
+                a.sum() > 0, lambda: (_every(t, a), a)[1], lambda: -a)),
+            "in shard_map": (("x",), lambda t, a: t.mapped(
+                lambda b: (_every(t, b), b)[1], t.P("x", "y"), t.P("x", "y"))(a)),
+        }.items()
+    },
     "told by pure_callback": lambda t: _told(t, lambda t: _called(t, t.m.pure_callback)),
     "told by io_callback": lambda t: _told(
         t, lambda t: _called(t, t.m.experimental.io_callback, ordered=True)),

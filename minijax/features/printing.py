@@ -179,6 +179,12 @@ class _Printer:
                 value = float(value)
         return f"{value}:{atom.aval.str_short(True)}" if typed else str(value)
 
+    def operand(self, atom: Var | Literal) -> str:
+        """An operand of an operation, which computes with a Python number rounded to its dtype."""
+        if type(atom) is Literal and type(atom.val) in (float, complex):
+            atom = Literal(atom.aval.dtype.type(atom.val), atom.aval)
+        return self.atom(atom)
+
     def binder(self, var: Var) -> str:
         name = self.name(var)
         return f"{name}:{var.aval.str_short(True)}" if self.options.print_shapes else name
@@ -251,7 +257,8 @@ class _Printer:
         params = self.params(eqn)
         if params:
             parts.append(_bracketed("[", params, "]"))
-        parts += [" ", Doc(_joined(_FILL, map(self.atom, eqn.invars)), 2)]
+        shown = self.operand if eqn.primitive.programs is None else self.atom
+        parts += [" ", Doc(_joined(_FILL, map(shown, eqn.invars)), 2)]
         return Doc(parts)
 
     def notes(self, eqn: JaxprEqn) -> list[Any]:

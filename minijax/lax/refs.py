@@ -428,30 +428,37 @@ makers.update((ref_p, empty_ref_p))
 
 def _shown_place(name: Any, eqn: Any, operands: Sequence[Any]) -> str:
     """`a[i,2:,:]`: a reference with the index of an equation."""
-    ref, index = eqn.invars[0], eqn.params["index"]
-    rest = iter(operands)
-    entries = [
-        _shown_slice(entry)
-        if type(entry) is _Slice
-        else _shown_window(entry, name(next(rest)) if entry.start is None else entry.start)
-        if type(entry) is _Window
-        else name(next(rest))
-        if entry is _ARRAY
-        else "..."
-        if entry is Ellipsis
-        else str(entry)
-        for entry in index
-    ]
+    ref, index = eqn.invars[0], list(eqn.params["index"])
+    if all(entry is Ellipsis for entry in index):
+        return f"{name(ref)}[...]"
     if Ellipsis not in index:
-        entries += [":"] * (ref.aval.ndim - sum(entry is not None for entry in index))
-    if all(entry in (":", "...") for entry in entries):
-        entries = ["..."]
+        index.append(Ellipsis)
+    axes = sum(entry is not None and entry is not Ellipsis for entry in index)
+    at = index.index(Ellipsis)
+    index[at : at + 1] = [_Slice(None, None, None)] * (ref.aval.ndim - axes)
+    sizes, rest = iter(ref.aval.shape), iter(operands)
+    entries = []
+    for entry in index:
+        size = None if entry is None else next(sizes)
+        if type(entry) is _Slice:
+            entries.append(_shown_slice(entry, size))
+        elif type(entry) is _Window:
+            start = name(next(rest)) if entry.start is None else entry.start
+            entries.append(_shown_window(entry, start))
+        else:
+            entries.append(name(next(rest)) if entry is _ARRAY else str(entry))
     return f"{name(ref)}[{','.join(entries)}]"
 
 
-def _shown_slice(entry: _Slice) -> str:
-    start, stop, step = ("" if x is None else str(x) for x in entry)
-    return f"{start}:{stop}" + (f":{step}" if step not in ("", "1") else "")
+def _shown_slice(entry: _Slice, size: int) -> str:
+    """`1:3`, `:`, `::2`: a slice of an axis of this size, without bounds that are those of the axis."""
+    start, stop, step = slice(*entry).indices(size)
+    if step < 0:
+        start, stop, step = ("" if x is None else x for x in entry)
+        return f"{start}:{stop}:{step}"
+    stop = max(start, stop)
+    text = f"{start or ''}:{stop if stop != size else ''}"
+    return text if step == 1 else f"{text}:{step}"
 
 
 def _shown_window(entry: _Window, start: Any) -> str:

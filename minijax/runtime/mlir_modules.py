@@ -15,7 +15,7 @@ import numpy as np
 from minijax.runtime.versions import _jax
 
 __all__ = [
-    "as_hlo", "described", "dialects", "interpreted", "new_context", "parse", "pretty", "shared_context", "types",
+    "as_hlo", "described", "dialects", "hlo_with_metadata", "interpreted", "new_context", "parse", "pretty", "shared_context", "types",
 ]  # fmt: skip
 
 
@@ -86,6 +86,11 @@ def described(text: str, names: Sequence[str]) -> Any:
             where = op.location
             if isinstance(where, ir.FileLineColLoc) and where.filename == "-":
                 op.location = unknown
+            for block in (block for region in op.regions for block in region):
+                for argument in block.arguments:
+                    where = argument.location
+                    if isinstance(where, ir.FileLineColLoc) and where.filename == "-":
+                        argument.set_location(unknown)
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(forget_line_of_text)
@@ -119,6 +124,15 @@ def _name_results(attributes: Any, names: Sequence[str]) -> None:
 def as_hlo(text: str) -> Any:
     """The XlaComputation of a module."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+
+
+def hlo_with_metadata(text: str) -> str:
+    """A module in HLO's notation, with the name and the line of each operation."""
+    from jaxlib._hlo import HloPrintOptions
+
+    options = HloPrintOptions()
+    options.print_percent = options.print_program_shape = options.print_operand_shape = False
+    return as_hlo(text).as_hlo_module().to_string(options)
 
 
 def interpreted(module: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:

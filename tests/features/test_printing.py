@@ -202,6 +202,86 @@ def test_dtypes_and_literals(dtype):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "complex64", "int32"])
+@pytest.mark.parametrize("number", [0.1, 1e30, 2.0, -0.0, 3.14159, 0.1 + 0.1j, 3])
+@pytest.mark.parametrize("fun", ["multiply", "maximum", "equal"])
+def test_numbers_beside_arrays(fun, number, dtype):
+    x = np.ones(2, jnp.dtype(dtype))
+    if type(number) is complex and dtype != "complex64":
+        return  # a conversion of x before it
+    ours, theirs = (
+        str(m.make_jaxpr(lambda x, m=m: getattr(m.numpy, fun)(x, number))(x)) for m in BOTH
+    )
+    assert ours == theirs
+
+
+def test_numbers_given_to_calls():
+    ours, theirs = (
+        str(m.make_jaxpr(lambda x, m=m: (jitted(m, m.lax.mul, x, 0.1), 0.1))(VECTOR)) for m in BOTH
+    )
+    assert ours == theirs
+
+
+INDICES = {
+    "...": lambda r: r[...],
+    "()": lambda r: r[()],
+    "None": lambda r: r[None],
+    ":": lambda r: r[:],
+    ":, :": lambda r: r[:, :],
+    "..., :": lambda r: r[..., :],
+    ":, ...": lambda r: r[:, ...],
+    "0": lambda r: r[0],
+    "0, ...": lambda r: r[0, ...],
+    "..., 0": lambda r: r[..., 0],
+    "-1": lambda r: r[-1],
+    "whole": lambda r: r[0:5, ::1],
+    "beyond": lambda r: r[0:50],
+    "negative": lambda r: r[-3:-1],
+    "none": lambda r: r[3:1],
+    "tail": lambda r: r[1:, :2],
+    "array": lambda r: r[np.array([0, 1]), 1:],
+    "set": lambda r: r.__setitem__(slice(None), 1.0),
+    "set all": lambda r: r.__setitem__(..., 1.0),
+}
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_indices_of_references(index):
+    def shown(m):
+        def fun(x):
+            ref = m.new_ref(x)
+            INDICES[index](ref)
+            return ref[...]
+
+        lines = str(m.make_jaxpr(fun)(np.ones((5, 6), np.float32))).splitlines()
+        return [line for line in lines if "<-" in line]
+
+    assert shown(minijax) == shown(jax)
+
+
+def test_lowered_hlo_with_names_of_operations():
+    def fun(x, m):
+        with m.named_scope("outer"), m.named_scope("inner"):
+            y = m.numpy.sin(x)
+        return m.jit(m.numpy.cos)(y).sum()
+
+    def names(m, debug):
+        lowered = m.jit(functools.partial(fun, m=m)).lower(VECTOR)
+        text = lowered.as_text("hlo", debug_info=debug)
+        assert 'source_file="-"' not in text and "%" not in text
+        return set(re.findall(r'op_name="(.*?/.*?)"', text))
+
+    assert names(minijax, False) == names(jax, False) == set()
+    assert names(minijax, True) == names(jax, True) != set()
+
+
+def test_places_of_lowered_text_are_lines_of_the_user():
+    def fun(x):
+        return minijax.jit(jnp.cos)(x).sum()
+
+    assert 'loc("-"' not in minijax.jit(fun).lower(VECTOR).as_text(debug_info=True)
+
+
 def scoped(m):
     def fun(x):
         with m.named_scope("outer"), m.named_scope("inner"):

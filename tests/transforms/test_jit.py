@@ -280,7 +280,7 @@ def test_explain_cache_misses(caplog):
     }
     g = minijax.jit(lambda x: x)
     g(X)
-    changes["structure"] = lambda: g((X, X))
+    changes["at input path [0][0], now <class 'tuple'> and before pytree leaf"] = lambda: g((X, X))
     for word, call in changes.items():
         caplog.clear()
         with caplog.at_level(logging.WARNING), minijax.explain_cache_misses(True):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from minijax import tree_util
 from minijax.arguments.functions import argument_names, fun_name
 from minijax.config import local, traced_differences
 from minijax.core import source
@@ -55,7 +56,10 @@ def differences(fun: Callable, key: tuple, other: tuple) -> list[str]:
     old_context, old_tree, old_statics, old_avals = other
     lines = []
     if tree != old_tree:
-        lines += ["different input pytree:", f"* the structure is now {tree} and before {old_tree}"]
+        lines += [
+            "different input pytree:",
+            *map(_structure, tree_util.differences(tree, old_tree)),
+        ]
     else:
         names = argument_names(fun, tree, statics) or [str(i) for i in range(len(avals))]
         changed = [
@@ -76,11 +80,16 @@ def differences(fun: Callable, key: tuple, other: tuple) -> list[str]:
         lines += [
             "Tracing context doesn't match, e.g. due to config or context manager.",
             *[
-                f"* {name} differs: now {new!r} and before {old!r}"
+                f"* {name} differs: now {new} and before {old}"
                 for name, new, old in traced_differences(context, old_context)
             ],
         ]
     return lines or ["* nothing: the earlier trace closed over values of another transformation"]
+
+
+def _structure(found: tree_util.Difference) -> str:
+    path, new, old, why = found
+    return f"* at input path {tree_util.keystr(path)}, now {new} and before {old}, so {why}"
 
 
 def _change(new: Any, old: Any) -> str:

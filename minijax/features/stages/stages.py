@@ -41,7 +41,7 @@ from minijax.namespace import hiding
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import Format, Layout, place_for, preferred, sharding_in
-from minijax.runtime.mlir_modules import as_hlo, described
+from minijax.runtime.mlir_modules import as_hlo, described, hlo_with_metadata
 from minijax.runtime.named_sharding import is_empty
 from minijax.runtime.topologies import Placeholder
 from minijax.tracebacks import boundary
@@ -313,6 +313,8 @@ class Lowered(_Stage):
             module = described(made.text, self._spec.result_names())
             return module.operation.get_asm(enable_debug_info=debug_info)
         if dialect == "hlo":
+            if debug_info:
+                return hlo_with_metadata(self.as_text(debug_info=True))
             return self.compiler_ir(dialect).as_hlo_text()
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 

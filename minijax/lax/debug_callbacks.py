@@ -168,8 +168,8 @@ def debug_callback(
 
     With `ordered`, calls happen in the order of the program. With `partitioned`, each device of a
     compiled program calls it with its own shards, unless the calls are ordered; else one does, with
-    whole arrays. Under `vmap` it is called for each element. Without `callback` it gives a function that takes it and its arguments. TypeError unless
-    `callback` is callable.
+    whole arrays. Under `vmap` it is called for each element. Without `callback` it gives a function
+    that takes it and its arguments. TypeError unless `callback` is callable.
     """
     if callback is None:
         return lambda callback, *args, **kwargs: debug_callback(

@@ -180,7 +180,7 @@ class _Printer:
         return f"{value}:{atom.aval.str_short(True)}" if typed else str(value)
 
     def operand(self, atom: Var | Literal) -> str:
-        """An operand of an operation, which computes with a Python number rounded to its dtype."""
+        """An operand of an operation whose dtype a Python number takes, and is rounded to."""
         if type(atom) is Literal and type(atom.val) in (float, complex):
             atom = Literal(atom.aval.dtype.type(atom.val), atom.aval)
         return self.atom(atom)
@@ -257,7 +257,8 @@ class _Printer:
         params = self.params(eqn)
         if params:
             parts.append(_bracketed("[", params, "]"))
-        shown = self.operand if eqn.primitive.programs is None else self.atom
+        weak = all(getattr(v.aval, "weak_type", True) for v in eqn.invars)
+        shown = self.atom if weak or eqn.primitive.programs is not None else self.operand
         parts += [" ", Doc(_joined(_FILL, map(shown, eqn.invars)), 2)]
         return Doc(parts)
 

@@ -240,8 +240,8 @@ INDICES = {
     "none": lambda r: r[3:1],
     "tail": lambda r: r[1:, :2],
     "array": lambda r: r[np.array([0, 1]), 1:],
-    "set": lambda r: r.__setitem__(slice(None), 1.0),
-    "set all": lambda r: r.__setitem__(..., 1.0),
+    "set": lambda r: r.__setitem__(slice(None), np.ones((5, 6), np.float32)),
+    "set all": lambda r: r.__setitem__(..., np.ones((5, 6), np.float32)),
 }
 
 
@@ -277,7 +277,7 @@ def test_lowered_hlo_with_names_of_operations():
 
 def test_places_of_lowered_text_are_lines_of_the_user():
     def fun(x):
-        return minijax.jit(jnp.cos)(x).sum()
+        return minijax.jit(minijax.numpy.cos)(x).sum()
 
     assert 'loc("-"' not in minijax.jit(fun).lower(VECTOR).as_text(debug_info=True)
 

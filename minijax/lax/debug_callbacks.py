@@ -309,6 +309,13 @@ _looking(inspect_sharding_p, lambda params: lambda x: params["callback"](x.shard
          lambda params: _DEBUG)  # fmt: skip
 
 
+@inspect_sharding_p.batch_axis
+def _(axis, args, dims, **params):
+    """The array with all its elements is spread over devices, not each of them: one call tells of it."""
+    inspect_sharding_p.bind(*args, **params)
+    return [], []
+
+
 @inspect_sharding_p.lower
 def _(b, x, *, callback):
     """XLA's partitioner calls back when it has chosen, in the terms of its own shardings."""
@@ -334,6 +341,9 @@ def _(b, x, *, callback):
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call `callback` with the sharding of an array: at once, or when a traced one is compiled."""
+    """Call `callback` with the sharding of an array: at once, or when a traced one is compiled.
+
+    Under `vmap` it is called once, with the sharding of the array of all elements.
+    """
     for leaf in tree_util.tree_leaves(value):
         inspect_sharding_p.bind(leaf, callback=callback)

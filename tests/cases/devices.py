@@ -663,8 +663,21 @@ def _inspected(t):
     return t.jnp.asarray(list(" ".join(seen).encode()))
 
 
+def _inspected_under_vmap(t, axis, compiled):
+    seen = []
+    tell = lambda where: seen.append(str(where.spec))
+    f = t.m.vmap(lambda a: (t.m.debug.inspect_array_sharding(a, callback=tell), a)[1], axis)
+    (t.m.jit(f) if compiled else f)(t.put("x", "y"))
+    return t.jnp.asarray(list(" ".join(seen).encode()))
+
+
 programs({
     "inspect within jit": _inspected,
+    **{
+        f"inspect under vmap over {axis}, {compiled}": lambda t, axis=axis, compiled=compiled: (
+            _inspected_under_vmap(t, axis, compiled))
+        for axis in (0, 1) for compiled in (False, True)
+    },
     "reshard": lambda t: t.m.device_put(t.put("x"), t.named(None, "y")),
     "to one device": lambda t: t.m.device_put(t.put("x"), t.m.devices()[3]),
     "from one device": lambda t: t.m.device_put(t.m.device_put(X, t.m.devices()[3]), t.named("x")),

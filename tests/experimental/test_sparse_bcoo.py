@@ -439,4 +439,7 @@ def test_warning():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         mat.update_layout(n_batch=1, on_inefficient="warn")
-    assert [w.category for w in seen] == [our_sparse.SparseEfficiencyWarning]
+        mat.update_layout(n_batch=1, n_dense=1, on_inefficient="warn")
+    assert [w.category for w in seen] == 3 * [our_sparse.SparseEfficiencyWarning]
+    increased = [str(w.message).partition("increasing ")[2].split()[0] for w in seen]
+    assert increased == ["n_batch", "n_dense", "n_batch"]  # in upstream's order

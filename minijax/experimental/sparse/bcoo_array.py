@@ -446,8 +446,8 @@ def _check_layout(mat: BCOO, n_batch: int, n_dense: int, on_inefficient: str | N
     if on_inefficient not in ("error", "warn", None):
         raise ValueError(f"{on_inefficient=}; expected one of ['error', 'warn', None].")
     added = {
-        "n_batch": (mat.n_batch, n_batch, mat.shape[mat.n_batch : n_batch]),
         "n_dense": (mat.n_dense, n_dense, mat.shape[mat.ndim - n_dense : mat.ndim - mat.n_dense]),
+        "n_batch": (mat.n_batch, n_batch, mat.shape[mat.n_batch : n_batch]),
     }
     for name, (before, after, sizes) in added.items():
         if after <= before or max(sizes, default=0) <= 1 or on_inefficient is None:

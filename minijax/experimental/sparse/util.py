@@ -104,9 +104,10 @@ def stored_elements(mat: Any, nse: Any, name: str, n_batch: int = 0, n_dense: in
     """
     if nse is None and isinstance(mat, Tracer):
         raise ConcretizationTypeError(
-            f"The error arose for the nse argument of {name}. It cannot count the nonzeros of a "
-            f"traced array, of type {mat.aval.str_short()}: give their number as nse, which must "
-            "be known when the program is recorded."
+            "Abstract tracer value encountered where concrete value is expected: the number of "
+            f"nonzeros of a traced array, of type {mat.aval.str_short()}. The error arose for the "
+            f"nse argument of {name}: give their number, which must be known when the program is "
+            "recorded."
         )
     if nse is None:
         nse = int(_count_stored_elements(mat, n_batch, n_dense))

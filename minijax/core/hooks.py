@@ -106,8 +106,8 @@ class Hooks(Slots):
         """Return the place of an equation in the user's program, and the scopes there."""
         return eqn.source
 
-    def where(self, source_info: Any) -> tuple[Any, str]:
-        """Return the place and the scopes that a result of `source_info` holds."""
+    def where(self, source_info: Any, settings: Any) -> tuple[Any, str]:
+        """Return the place and the scope of an equation with this `source_info` and `ctx`."""
         return source_info, ""
 
     def settings_of(self, eqn: Any) -> Any:

@@ -82,15 +82,16 @@ class JaxprEqn:
         self.primitive: Primitive = primitive
         self.params: dict[str, Any] = params
         self.effects: frozenset = effects
-        self.source, self.scope = (source, scope) if isinstance(scope, str) else hooks.where(source)
+        named = isinstance(scope, str)  # rather than a source_info and a ctx
+        self.source, self.scope = (source, scope) if named else hooks.where(source, scope)
 
     source_info = property(lambda self: hooks.source_info(self))
     ctx = property(lambda self: hooks.settings_of(self))
 
     def replace(self, **changes: Any) -> JaxprEqn:
         if "source_info" in changes or "ctx" in changes:
-            info = changes.pop("source_info", self.source_info)
-            changes |= {"source": info, "scope": changes.pop("ctx", None)}
+            changes["source"] = changes.pop("source_info", self.source_info)
+            changes["scope"] = changes.pop("ctx", self.ctx)
         return JaxprEqn(**{name: getattr(self, name) for name in self.__slots__} | changes)
 
     def __repr__(self) -> str:

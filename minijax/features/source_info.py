@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from minijax.config import local
 from minijax.core.hooks import hooks
+from minijax.features.frontend_attributes import MarkedScope, marks_of
 from minijax.runtime.mesh import get_abstract_mesh
 
 __all__ = ["NameStack", "Settings", "SourceInfo"]
@@ -41,24 +42,29 @@ class SourceInfo(NamedTuple):
 
 
 class Settings:
-    """The settings for an equation: those in force now, as its parameters say what it depends on."""
+    """The settings for an equation: its metadata, and for the rest those that are in force now.
+
+    The parameters of an equation say what else it depends on.
+    """
 
     __slots__ = ("compute_type", "cur_abstract_mesh", "threefry_partitionable", "xla_metadata")
 
-    def __init__(self):
-        self.compute_type = self.xla_metadata = None
+    def __init__(self, scope: str = ""):
+        self.compute_type, self.xla_metadata = None, marks_of(scope) or None
         self.threefry_partitionable = local.context.settings.threefry_partitionable
         self.cur_abstract_mesh = get_abstract_mesh()
 
     manager = property(lambda self: contextlib.nullcontext())
 
 
-def _where(info: Any) -> tuple[Any, str]:
-    return (info.where, str(info.name_stack)) if isinstance(info, SourceInfo) else (info, "")
+def _where(info: Any, settings: Any) -> tuple[Any, str]:
+    place, scope = (info.where, str(info.name_stack)) if type(info) is SourceInfo else (info, "")
+    metadata = getattr(settings, "xla_metadata", None)
+    return place, MarkedScope(scope, metadata) if metadata else scope
 
 
 hooks.fill(
     source_info=lambda eqn: SourceInfo(eqn.source, NameStack.of(eqn.scope)),
-    settings_of=lambda eqn: Settings(),
+    settings_of=lambda eqn: Settings(eqn.scope),
     where=_where,
 )

@@ -570,6 +570,32 @@ def test_lowering_rules_of_kernels(platform):
     assert run(minijax) == run(jax)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda e: e,
+        lambda e: e.replace(source_info=e.source_info),
+        lambda e: e.replace(ctx=e.ctx),
+        lambda e: e.replace(params={**e.params}),
+    ],
+    ids=["none", "source_info", "ctx", "params"],
+)
+def test_replaced_equations_keep_their_metadata(change):
+    def lowered(m):
+        def fun(x):
+            metadata = import_module(f"{m.__name__}.experimental.xla_metadata")
+            with metadata.set_xla_metadata(kept="so"), m.named_scope("outer"):
+                return m.numpy.sin(x)
+
+        closed = m.make_jaxpr(fun)(1.0)
+        jaxpr = closed.jaxpr.replace(eqns=[change(e) for e in closed.eqns])
+        run = faces(m).core.jaxpr_as_fun(closed.replace(jaxpr=jaxpr))
+        text = m.jit(run).lower(1.0).as_text(debug_info=True)
+        return closed.eqns[0].ctx.xla_metadata, 'kept = "so"' in text, "outer/" in text
+
+    assert lowered(minijax) == lowered(jax)
+
+
 # What libraries read of jaxprs, types, shardings and arrays.
 ATTRIBUTES = [
     "closed.eqns[0].ctx.compute_type",

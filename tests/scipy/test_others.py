@@ -245,3 +245,16 @@ def test_every_name_is_there():
         theirs = {n for n in dir(module(jax, name)) if not n.startswith("_")}
         ours = {n for n in dir(module(minijax, name)) if not n.startswith("_")}
         assert theirs <= ours, name
+
+
+@pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
+@pytest.mark.parametrize(
+    ("fun", "error"),
+    [(lambda x: (x, x), ValueError), (lambda x: x[None], ValueError), (lambda x: [x], TypeError),
+     (lambda x: [x[:1], x[1:]], ValueError), (lambda x: x * 1j, TypeError)],
+)  # fmt: skip
+def test_linear_functions_give_what_the_right_side_is(solver, fun, error):
+    b = np.float32([1, 2])
+    for m in (minijax, jax):
+        with pytest.raises(error):
+            getattr(module(m, "sparse.linalg"), solver)(fun, b)

@@ -57,15 +57,37 @@ def _solve(name: str, iterate: Callable, A, b, x0, M, maxiter, default) -> tuple
     start, _ = ravel_pytree(x0)
     maxiter = default(flat.size) if maxiter is None else maxiter
 
-    def vectors(function):
-        return lambda x: ravel_pytree(function(unravel(x)))[0].astype(x.dtype)
+    def vectors(function, name):
+        def on_vectors(x):
+            out = function(unravel(x))
+            _check_like(name, out, b)
+            flat = ravel_pytree(out)[0]
+            if jnp.iscomplexobj(flat) and not jnp.iscomplexobj(x):
+                raise TypeError(
+                    f"{name}() gives {flat.dtype} for vectors of {x.dtype}: make b complex."
+                )
+            return flat.astype(x.dtype)
+
+        return on_vectors
 
     def solve(matvec, right):
         # The system of a derivative starts from the given place as well, and ends where it must.
-        return iterate(matvec, right, start.astype(right.dtype), vectors(precondition), maxiter)
+        return iterate(
+            matvec, right, start.astype(right.dtype), vectors(precondition, "M"), maxiter
+        )
 
-    found = lax.custom_linear_solve(vectors(apply), flat, solve, solve)
+    found = lax.custom_linear_solve(vectors(apply, "matvec"), flat, solve, solve)
     return unravel(found), None
+
+
+def _check_like(name: str, out: Any, b: Any) -> None:
+    """Check that the result of a linear function is a pytree like the right-hand side."""
+    shapes = [[np.shape(x) for x in tree_util.tree_leaves(tree)] for tree in (out, b)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{name}() output shapes must match b, got {shapes[0]} and {shapes[1]}.")
+    found, wanted = map(tree_util.tree_structure, (out, b))
+    if found != wanted:
+        raise TypeError(f"{name}() output pytree structure must match b, got {found} and {wanted}.")
 
 
 def _inexact(x: Any) -> Any:

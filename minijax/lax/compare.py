@@ -18,10 +18,12 @@ from minijax.features.sharding.unreduced import alike, refused
 from minijax.lax.rules import (
     BITS,
     FLOAT,
+    INEXACT,
     INTEGER,
     ORDERED,
     add_any_broadcast,
     broadcasting_lower,
+    check_dtype,
     elementwise,
     expand_to,
     linear_together,
@@ -520,6 +522,8 @@ def _(low, x, high):
                 f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
                 f"{name}.shape={bound.shape}, operand.shape={x.shape}. Broadcast it first."
             )
+    for position, aval in enumerate((low, x, high)):
+        check_dtype("clamp", aval, (*BITS, *INEXACT), position)
     same_dtypes("clamp", (low, x, high))
     return merged((low, x, high), x.shape, x.dtype)
 

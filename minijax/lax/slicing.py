@@ -22,7 +22,7 @@ from minijax.features.sharding.sharding_rules import as_operand
 from minijax.features.sharding.unreduced import first
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
-from minijax.lax.rules import linear_in, linear_together
+from minijax.lax.rules import NUMBER, check_dtype, linear_in, linear_together
 from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
@@ -226,6 +226,7 @@ set_layout(pad_p, parts=as_operand, sums=first)
 
 @pad_p.shape_rule
 def _(x, value, *, padding_config):
+    check_dtype("pad", x, (*NUMBER, np.bool_))
     if x.dtype != value.dtype:
         raise TypeError(
             "pad operand and padding_value must be same dtype: got "

@@ -180,7 +180,7 @@ _STIRLING = (
 )  # fmt: skip
 
 
-def _stirling_rest(x: Any) -> Any:
+def stirling_rest(x: Any) -> Any:
     """Return the remainder of Stirling's formula (DLMF 5.11.1) for log(gamma(x))."""
     inverse = 1 / x
     square, out = inverse * inverse, 0.0
@@ -191,7 +191,7 @@ def _stirling_rest(x: Any) -> Any:
 
 def _betaln_of_large(a: Any, b: Any) -> Any:
     total = a + b
-    rest = _stirling_rest(b) - _stirling_rest(total)
+    rest = stirling_rest(b) - stirling_rest(total)
     log_ratio = -(b - 0.5) * jnp.log1p(a / b)
     log_total = jnp.log(total)
     small = lax.lgamma(a) + rest + log_ratio + a - a * log_total
@@ -199,7 +199,7 @@ def _betaln_of_large(a: Any, b: Any) -> Any:
     most = jnp.where(a < 8, 8, a)
     half_log_circle = 0.5 * np.log(2 * np.pi).item()
     powers = (most - 0.5) * jnp.log(most / total) - 0.5 * log_total
-    both = powers + log_ratio + (half_log_circle + _stirling_rest(most) + rest)
+    both = powers + log_ratio + (half_log_circle + stirling_rest(most) + rest)
     return jnp.where(a < 8, small, both)
 
 

@@ -13,14 +13,11 @@ from typing import Any
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.scipy.special.gammas import stirling_rest
 
 __all__ = ["binomial", "exactly", "poisson", "stirling_error"]
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-# Of odd powers of 1 / x.
-_STIRLING = (
-    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
-)  # fmt: skip
 _ATANH = tuple(1 / (2 * j + 1) for j in range(1, 9))  # of even powers, without the first
 
 
@@ -42,8 +39,7 @@ def stirling_error(x: Any) -> Any:
     # The recurrence of the gamma function in steps of one: no step has a large logarithm to cancel.
     steps = [(small + (j + 0.5)) * jnp.log1p(1 / (small + j)) - 1 for j in range(least)]
     large = jnp.where(is_small, small + least, x)
-    series = _polynomial(_STIRLING, 1 / large**2) / large
-    return series + jnp.where(is_small, sum(steps), 0)
+    return stirling_rest(large) + jnp.where(is_small, sum(steps), 0)
 
 
 @custom_jvp

@@ -72,13 +72,14 @@ def parse(idx: Any, shape: tuple[int, ...], wrap: bool = True) -> Terms:
                 return Terms([term, *_whole(shape)[1:]], shape)
         idx = _sequence(idx) if isinstance(idx, (list, tuple, range, bytes, bytearray)) else (idx,)
     items = [_item(item, place) for place, item in enumerate(idx)]
-    return _terms(_spelled_out(items, shape), shape, wrap)
+    return _terms(items, shape, wrap)
 
 
 def _terms(items: list, shape: tuple[int, ...], wrap: bool) -> Terms:
     """A term for each item; a mask has one for each of its axes."""
     terms: list[tuple] = []
     expanded: list[int] = []
+    unnamed = _unnamed(items, shape)
     axis = 0
     sizes = shape
     for position, item in enumerate(items):
@@ -91,6 +92,9 @@ def _terms(items: list, shape: tuple[int, ...], wrap: bool) -> Terms:
         elif kind is Slice:
             terms.append(_computed_slice(item, sizes[axis], position))
             axis += 1
+        elif item is Ellipsis:
+            terms.extend(_whole(sizes[axis : axis + unnamed]))
+            axis += unnamed
         elif kind is int:
             terms.append(_int(item, sizes[axis], wrap))
             axis += 1
@@ -107,6 +111,8 @@ def _terms(items: list, shape: tuple[int, ...], wrap: bool) -> Terms:
         else:
             terms.append((INT, item, not wrap, item))
             axis += 1
+    if axis < len(sizes):
+        terms.extend(_whole(sizes[axis:]))
     if 0 in sizes:
         _check_elements(terms, sizes)
     return Terms(terms, sizes, tuple(expanded))
@@ -183,8 +189,8 @@ def _of_list(items: Sequence) -> Any:
     return stack([item if isinstance(item, Array) else as_array(item) for item in items])
 
 
-def _spelled_out(items: list, shape: tuple[int, ...]) -> list:
-    """The items with full slices for the ellipsis and for the axes that are not named."""
+def _unnamed(items: list, shape: tuple[int, ...]) -> int:
+    """The number of axes that no item names: those of the ellipsis, or the last ones."""
     count = dots = 0
     for item in items:
         if item is Ellipsis:
@@ -203,13 +209,7 @@ def _spelled_out(items: list, shape: tuple[int, ...]) -> list:
             f"Too many indices: array is {len(shape)}-dimensional, but {count} were indexed; its "
             f"shape is {shape}. Give one index an axis."
         )
-    if not dots:
-        return [*items, *[_ALL] * missing] if missing else items
-    place = next(i for i, item in enumerate(items) if item is Ellipsis)
-    return [*items[:place], *[_ALL] * missing, *items[place + 1 :]]
-
-
-_ALL = slice(None)
+    return missing
 
 
 def _slice(item: slice, size: int, position: int) -> tuple:

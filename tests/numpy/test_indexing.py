@@ -1,6 +1,7 @@
 """`x[...]`, `x.at[...]`, `take` and their kin, against upstream: values, jaxprs, errors."""
 
 import itertools
+import re
 
 import jax
 import ml_dtypes
@@ -455,3 +456,38 @@ def test_insert(shape):
         found = inserted(minijax.numpy)
         given = (size, place, axis, found)
         assert found == inserted(np) or found == inserted(jax.numpy), given
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda i: (..., slice(i, None)),
+        lambda i: (..., slice(i, None), 0),
+        lambda i: (None, ..., slice(i, None)),
+        lambda i: (None, 0, slice(i, None)),
+        lambda i: (slice(None), slice(None), slice(i, None)),
+        lambda i: (..., slice(None, i), slice(0, i)),
+    ],
+)
+def test_position_of_a_refused_entry_counts_an_ellipsis_as_one(index):
+    """The position is the place in the index as it was written."""
+
+    def position(m):
+        with pytest.raises(IndexError) as info:
+            m.jit(lambda i: m.numpy.ones((2, 3, 4))[index(i)])(1)
+        return re.search(r"at position \d", str(info.value))[0]
+
+    assert position(minijax) == position(jax)
+
+
+@pytest.mark.parametrize("place", [(..., 5), (..., 5, 0), (None, 0, 5)])
+def test_position_of_a_mask_of_another_shape(place):
+    """A mask whose shape does not fit is named by its place in the index as it was written."""
+    found = []
+    for m in (minijax, jax):
+        index = tuple(np.ones(5, bool) if item == 5 else item for item in place)
+        with pytest.raises(IndexError) as info:
+            m.numpy.ones((2, 3, 4))[index]
+        found.append(re.findall(r"in index \d: got \S+ expected \[\d\]", str(info.value)))
+    assert found[0]
+    assert found[0] == found[1]

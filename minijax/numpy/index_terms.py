@@ -228,6 +228,9 @@ def _slice(item: slice, size: int, position: int) -> tuple:
     except TypeError:
         if any(map(is_dim, (size, first, last, by))):
             return _symbolic_slice(item, size)
+        for part in (first, last, by):
+            if part is not None:
+                as_index(part)  # names the type that it refuses
         raise
     count = stop - start if step == 1 else len(range(start, stop, step))
     if count <= 0:
@@ -293,8 +296,8 @@ def _check_elements(terms: Sequence[tuple], sizes: Sequence[int]) -> None:
         return
     for axis, (term, size) in enumerate(zip(places, sizes, strict=False)):
         if term[0] is INT and size == 0:
-            shown = "index" if isinstance(term[-1], Tracer) else f"index {term[-1]}"
-            raise IndexError(f"{shown} is out of bounds for axis {axis} with size 0.")
+            given = "" if isinstance(term[-1], Tracer) else f": no element {term[-1]} exists"
+            raise IndexError(f"index is out of bounds for axis {axis} with size 0{given}.")
 
 
 def _int(place: int, size: int, wrap: bool) -> tuple:

@@ -491,3 +491,16 @@ def test_position_of_a_mask_of_another_shape(place):
         found.append(re.findall(r"in index \d: got \S+ expected \[\d\]", str(info.value)))
     assert found[0]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "index", [slice(0.5, None), slice(None, None, 2.0), (0, slice(np.float32(1), None)), (0, 0, 1)]
+)
+def test_message_of_a_refused_entry_begins_with_upstreams(index):
+    """A slice's entry that is no integer, and an element of an empty axis."""
+    messages = []
+    for m in (minijax, jax):
+        with pytest.raises((TypeError, IndexError)) as info:
+            m.numpy.ones((2, 3, 0))[index]
+        messages.append(str(info.value))
+    assert messages[0].startswith(messages[1].rstrip("."))

@@ -1067,7 +1067,7 @@ OTHERWISE = {
         *CLASSES,
         "arange step", "argmax axis", "ball", "cholesky", "eigh",
         "fori body", "fori bounds vector", "grad argnums float", "grad argnums type",
-        "index slice float", "jit static name type", "jit static type",
+        "jit static name type", "jit static type",
         "key split tracer", "key sum", "lax cholesky", "lax eigh", "lax reshape", "lax slice",
         "lax slice order", "lax slice tracer", "lax slice_in_dim", "map not callable",
         "nn standardize", "pmap many", "pmap sizes", "reshape -1", "reshape float",

@@ -67,8 +67,8 @@ def lower_callback(
     """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one.
 
     Its results are those of the equation at hand unless `outs` says otherwise. Of several devices,
-    one makes the call with whole arrays: the first, or that of `sharding`. If `partitioned`, each makes
-    it with its own shards (without results and not in order; not on a TPU).
+    one makes the call with whole arrays: the first, or that of `sharding`. If `partitioned`, each
+    makes it with its own shards (without results and not in order; not on a TPU).
     NotImplementedError for a sharding over several.
     """
     _check_sharding(sharding)

@@ -265,8 +265,8 @@ def debug_print(
 
     With `ordered`, lines appear in the order of the program. With `partitioned`, each device of a
     compiled program prints its own shards, unless the lines are ordered. Under `vmap` it prints once
-    for each element. ValueError for arguments that the format does not use (`skip_format_check` leaves the
-    check out), KeyError or IndexError for one that it lacks.
+    for each element. ValueError for arguments that the format does not use (`skip_format_check`
+    leaves the check out), KeyError or IndexError for one that it lacks.
     """
     if fmt is None:
         if args or kwargs:

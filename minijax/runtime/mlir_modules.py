@@ -82,14 +82,15 @@ def described(text: str, names: Sequence[str]) -> Any:
     with module.context:
         unknown = ir.Location.unknown()
 
+        def is_line_of_text(where: Any) -> bool:
+            return isinstance(where, ir.FileLineColLoc) and where.filename == "-"
+
         def forget_line_of_text(op: Any) -> Any:
-            where = op.location
-            if isinstance(where, ir.FileLineColLoc) and where.filename == "-":
+            if is_line_of_text(op.location):
                 op.location = unknown
             for block in (block for region in op.regions for block in region):
                 for argument in block.arguments:
-                    where = argument.location
-                    if isinstance(where, ir.FileLineColLoc) and where.filename == "-":
+                    if is_line_of_text(argument.location):
                         argument.set_location(unknown)
             return ir.WalkResult.ADVANCE
 

@@ -287,6 +287,29 @@ def test_wide(name):
         in_both(name, lambda m: WIDE[name](m.random, m.random.key(11)))
 
 
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+@pytest.mark.parametrize("given", ["numbers", "arrays"])
+def test_bounds_of_integers(dtype, given):
+    """Spans from 1 to all integers, those included for which a quotient is rounded the most."""
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    bounds = [
+        (0, 1), (5, 5), (7, 3), (0, 10), (3, 100), (0, most // 2 + 2), (0, most), (least, most),
+        (most - 1, most), (least, least + 1),
+    ]  # fmt: skip
+
+    def drawn(m):
+        ends = [pair for pair in bounds if max(pair) < 2**63]  # larger numbers are no int64
+        if given == "arrays":
+            ends = [np.array(pair, dtype) for pair in bounds]
+        return [m.random.randint(m.random.key(3), (40,), low, high, dtype) for low, high in ends]
+
+    with x64(True):
+        for ours, theirs in zip(drawn(minijax), drawn(jax), strict=True):
+            assert ours.dtype == theirs.dtype and ours.tolist() == theirs.tolist()
+
+
 OF_FLOATS = [
     "categorical", "cauchy", "double_sided_maxwell", "exponential", "gamma", "geometric", "gumbel",
     "laplace", "logistic", "lognormal", "maxwell", "normal", "pareto", "rademacher", "rayleigh",

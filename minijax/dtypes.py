@@ -688,9 +688,8 @@ _WEAK_NODE: dict[np.dtype, _Node] = {
     **dict.fromkeys(_COMPLEX, "c*"),
 }
 
-# What a join of weak values only comes to: the widest of its kind, and weak. Booleans never are.
+# The widest dtype of the kind of a weak one, which numbers have. Booleans are never weak.
 _WEAK_RESULT: dict[_Node, tuple[np.dtype, bool]] = {
-    bool_: (bool_, False),
     **dict.fromkeys(("i*", *_SIGNED), (int64, True)),
     **dict.fromkeys(_UNSIGNED, (uint64, True)),
     **dict.fromkeys(("f*", *_FLOATS), (float64, True)),
@@ -740,9 +739,8 @@ def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
         if found not in _BITS:
             raise _unpromotable(found, [other for other, _ in pairs])
     if all(weak for _, weak in pairs) and (len(pairs) == 1 or mode == "standard"):
-        # Weak values only: join as if strong, then take the default width of the kind.
-        node = _join(tuple(dict.fromkeys([found for found, _ in pairs])), mode)
-        return _WEAK_RESULT[node]
+        found = _join(tuple(dict.fromkeys([found for found, _ in pairs])), mode)  # as if strong
+        return found, found != bool_
     nodes = [_WEAK_NODE[found] if weak else found for found, weak in pairs]
     node = _join(tuple(dict.fromkeys(nodes)), mode)
     return _WEAK_RESULT[node] if isinstance(node, str) else (node, False)
@@ -852,8 +850,10 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         is_numpy_class = isinstance(arg, type) and issubclass(arg, np.generic)
         if is_numpy_class or isinstance(arg, (str, np.dtype)):
             check_user_dtype_supported(arg, "result_type")
-    result = lattice_result_type(*args)
-    return result if return_weak_type_flag else result[0]
+    dtype, weak = lattice_result_type(*args)
+    if weak:
+        dtype = canonicalize_dtype(_WEAK_RESULT[dtype][0])
+    return (dtype, weak) if return_weak_type_flag else dtype
 
 
 __dir__ = shown(__name__)

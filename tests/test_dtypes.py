@@ -1,6 +1,7 @@
 """The dtype module against upstream: promotion, categories, widths, names, warnings, errors."""
 
 import enum
+import itertools
 import re
 import warnings
 
@@ -120,6 +121,28 @@ def _compare_promotion(theirs, ours):
     # Upstream fails with KeyError on the join of weak values below 8 bits: a fault, not a promise.
     if expected != "KeyError":
         assert got == expected, (ours, expected, got)
+
+
+def _sums(m, wide):
+    """Dtype and weak type of `a + b` for all weakly typed arrays and numbers, or the error."""
+    kept = [d for d in DTYPES if wide or d.name not in WIDE]
+    found = {}
+
+    def sums(*arrays):
+        given = {d.name: x for d, x in zip(kept, arrays, strict=True)} | {"2": 2, "1.5": 1.5}
+        for (p, a), (q, b) in itertools.product(given.items(), repeat=2):
+            out = outcome(lambda a, b: m.typeof(m.numpy.add(a, b)), a, b)
+            found[p, q] = out if isinstance(out, str) else (out.dtype.name, out.weak_type)
+        return 0
+
+    m.eval_shape(sums, *[m.ShapeDtypeStruct((), d, weak_type=True) for d in kept])
+    return found
+
+
+def test_sums_of_weak_values(x64):
+    """A sum of weak values is of their join, not of the width that numbers have."""
+    ours, theirs = _sums(minijax, x64), _sums(jax, x64)
+    assert {key: (ours[key], theirs[key]) for key in ours if ours[key] != theirs[key]} == {}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -69,9 +69,8 @@ class JaxprTrace(Trace):
         self.values: Any = None
 
     def new_arg(self, aval: AbstractValue, source_info: Any = None) -> StagedTracer:
-        var = Var(aval)
-        self.in_vars.append(var)
-        return aval.staged_tracer(self, var)
+        self.in_vars.append(Var(aval))
+        return aval.staged_tracer(self, self.in_vars[-1])
 
     def process(self, primitive, args, params):
         if primitive.rule_stage is not None:

@@ -245,7 +245,8 @@ pow = power
 @library(static=("y",))
 def _integer_power(x, y):
     check_arraylike("power", x)
-    (x,) = promote_dtypes_numeric(x)
+    if not isinstance(x, Array) or x.aval.dtype == dtypes.bool_:
+        (x,) = promote_dtypes_numeric(x)
     return arithmetic.integer_pow(x, y)
 
 
@@ -265,8 +266,8 @@ def _power(x1, x2):
 
 def _power_with_integer(x1: Any, x2: Any) -> Any:
     """An inexact base with an array of integers as exponents."""
-    promoted, _ = promote_dtypes(x1, x2)
-    x1, x2 = promote_shapes("power", promoted, x2)
+    base = x1 if isinstance(x1, Array) else promote_dtypes(x1, x2)[0]
+    x1, x2 = promote_shapes("power", base, x2)
     if not hasattr(x2, "dtype"):
         x2 = converted(x2, get_aval(x2).dtype)
     return pow_p.bind(x1, x2)

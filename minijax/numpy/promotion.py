@@ -393,7 +393,8 @@ def promote_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         if a is b and not a.weak_type:
             return x, y
         same = a.dtype == b.dtype and a.weak_type == b.weak_type
-        same = same and not (a.weak_type and a.dtype == dtypes.bool_)  # a comparison's: strong here
+        if same and a.weak_type:  # a comparison's is strong here, and a wide one is narrowed
+            same = a.dtype != dtypes.bool_ and a.dtype == dtypes.canonicalize_dtype(a.dtype)
         if same and (a.ndim == b.ndim or not a.ndim or not b.ndim):
             return x, y
     check_arraylike(name, x, y)

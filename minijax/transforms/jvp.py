@@ -40,8 +40,7 @@ class JVPTracer(Tracer):
         self.tangent = tangent
 
     def concrete(self) -> Any:
-        primal = self.primal
-        return primal.concrete() if isinstance(primal, Tracer) else primal
+        return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
 
     def __repr__(self) -> str:
         primal = self.primal.described() if isinstance(self.primal, Tracer) else self.primal
@@ -81,7 +80,11 @@ class JVPTrace(Trace):
         for a in args:
             if isinstance(a, JVPTracer):
                 if a._trace is self:
-                    primals.append(a.primal)
+                    primal = a.primal
+                    if self.linear is not None and not isinstance(primal, Array):
+                        if get_aval(primal).dtype != a.aval.dtype:  # the mode has changed
+                            primal = hooks.array_of(primal, not local.context.settings.enable_x64)
+                    primals.append(primal)
                     tangents.append(a.tangent)
                     active = True
                     continue

@@ -40,10 +40,9 @@ def linearize_flat(
     - `kind`: "vjp" if the program will be transposed, for primitives of libraries
     """
     context = local.context
-    outer = context.trace
+    outer, saved_source, scope = context.trace, context.source, context.scope
     linear = PartialTrace(outer, DebugInfo(kind))
     trace = JVPTrace(linear)
-    saved_source, scope = context.source, context.scope
     context.trace, context.scope = trace, joined(scope, "jvp()")
     try:
         args = []
@@ -54,8 +53,7 @@ def linearize_flat(
             else:
                 args.append(trace.pair(x, linear.new_arg(zero.aval)))
         outs, tangents = unpair(trace, fun(*args))
-        if count is not None:
-            tangents = tangents[: count()]
+        tangents = tangents if count is None else tangents[: count()]
         live = [type(t) is not Zero for t in tangents]
         context.trace = outer
         closed = linear.closed([t for t in tangents if type(t) is not Zero])

@@ -5,6 +5,7 @@ operations.
 import importlib
 
 import jax
+import numpy as np
 import pytest
 
 import minijax
@@ -95,6 +96,41 @@ def test_wide_types_within(body, transform):
         pytest.skip("upstream fails")
     ours = _outcome(minijax, body, transform)
     assert_same(ours, _outcome(jax, body, transform), ulps=16)
+
+
+GIVEN = {
+    "number": lambda m: 1.7,
+    "float64": lambda m: np.float64(1.7),
+    "NumPy array": lambda m: np.array(1.7),
+    "array": lambda m: m.numpy.float32(1.7),
+}
+OF_NUMBERS = {
+    "grad": lambda m, f: m.grad(f),
+    "value_and_grad": lambda m, f: m.value_and_grad(f),
+    "jit of grad": lambda m, f: m.jit(m.grad(f)),
+    "grad of jit": lambda m, f: m.grad(m.jit(f)),
+    "grad of checkpoint": lambda m, f: m.grad(m.checkpoint(f)),
+    "grad of grad": lambda m, f: m.grad(m.grad(f)),
+}
+
+
+@pytest.mark.parametrize("within", [True, False])
+@pytest.mark.parametrize("transform", OF_NUMBERS)
+@pytest.mark.parametrize("given", GIVEN)
+def test_numbers_keep_their_dtype(given, transform, within):
+    """What is given outside has the dtype of the mode there, also where another mode is on."""
+    if not within and given == "number" and transform not in ("grad of jit", "grad of checkpoint"):
+        pytest.skip("upstream fails")
+
+    def outcome(m):
+        def f(x):
+            with m.enable_x64(within):
+                return m.numpy.sin(x) * x**3
+
+        with m.enable_x64(not within):
+            return OF_NUMBERS[transform](m, f)(GIVEN[given](m))
+
+    assert_same(outcome(minijax), outcome(jax), ulps=4)
 
 
 def _marked(m):

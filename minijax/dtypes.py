@@ -738,12 +738,11 @@ def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
     for found, _ in pairs:
         if found not in _BITS:
             raise _unpromotable(found, [other for other, _ in pairs])
-    if all(weak for _, weak in pairs) and (len(pairs) == 1 or mode == "standard"):
-        found = _join(tuple(dict.fromkeys([found for found, _ in pairs])), mode)  # as if strong
-        return found, found != bool_
-    nodes = [_WEAK_NODE[found] if weak else found for found, weak in pairs]
+    # Values that are all weak are joined as if they were not.
+    as_weak = all(weak for _, weak in pairs) and (len(pairs) == 1 or mode == "standard")
+    nodes = [_WEAK_NODE[found] if weak and not as_weak else found for found, weak in pairs]
     node = _join(tuple(dict.fromkeys(nodes)), mode)
-    return _WEAK_RESULT[node] if isinstance(node, str) else (node, False)
+    return _WEAK_RESULT[node] if isinstance(node, str) else (node, as_weak and node != bool_)
 
 
 def _unpromotable(dtype: DType, given: Iterable[Any]) -> ValueError:

@@ -150,7 +150,8 @@ def _number(x: Any, dtype: Any, weak: bool) -> Any:
             "wider dtype, with enable_x64 for 64 bits."
         ) from None
     with np.errstate(all="ignore"):
-        return as_typed(value.astype(dtype)[()])
+        value = as_typed(value.astype(dtype)[()])
+    return weakened(as_value(value)) if weak else value
 
 
 def number_like(x: Any, value: Any) -> Any:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from minijax.lax.arithmetic import abs, add, div, max, min, mul, neg, sign, sqrt, square, sub
-from minijax.lax.compare import lt, select
+from minijax.lax.compare import eq, lt, select
 from minijax.lax.rules import scalar_like
 from minijax.lax.transcendental import exp, log1p
 
-__all__ = ["FARTHEST", "LARGE", "Uniform"]
+__all__ = ["FARTHEST", "LARGE", "Uniform", "log1p_apart", "stirling_rest"]
 
 LARGE = 1e4  # from here on the powers below are exact
 FARTHEST = 0.6  # the |mu| beyond which E is 0, and the series and the fraction are short
@@ -54,8 +54,26 @@ def _polynomial(coefficients: list[Any], x: Any) -> Any:
     return out
 
 
-def _log1p_apart(mu: Any, count: int) -> Any:
+_STIRLING = (
+    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
+)  # fmt: skip
+
+
+def stirling_rest(x: Any) -> Any:
+    """Return the remainder of Stirling's formula (DLMF 5.11.1) for log(gamma(x)), for x >= 8."""
+    inverse = div(scalar_like(1, x), x)
+    return mul(_polynomial([scalar_like(c, x) for c in _STIRLING], square(inverse)), inverse)
+
+
+def log1p_apart(mu: Any) -> Any:
     """mu - log(1 + mu), which for small mu is the small difference of two like numbers."""
+    limit = scalar_like(FARTHEST, mu)
+    near = max(min(mu, limit), neg(limit))
+    close = _near_log1p_apart(near, _SIZES[mu.dtype.itemsize][2])
+    return select(eq(mu, near), close, sub(mu, log1p(mu)))
+
+
+def _near_log1p_apart(mu: Any, count: int) -> Any:
     half = div(mu, add(mu, scalar_like(2, mu)))
     terms = [scalar_like(1 / (2 * i + 3), mu) for i in range(count)]
     cubed = mul(half, square(half))
@@ -74,7 +92,7 @@ class Uniform:
         self.coefficients = [row[:terms] for row in _coefficients()[:powers]]
         mu = div(sub(x, a), a)
         self.mu = mu = max(min(mu, number(FARTHEST)), number(-FARTHEST))
-        self.phi = _log1p_apart(mu, logarithm)
+        self.phi = _near_log1p_apart(mu, logarithm)
         self.eta = eta = mul(sign(mu), sqrt(mul(number(2), self.phi)))
         self.inverse = inverse = div(number(1), a)
         self.powers = [_polynomial([number(d) for d in row], eta) for row in self.coefficients]

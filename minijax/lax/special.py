@@ -17,11 +17,24 @@ from minijax import dtypes
 from minijax.core.avals import get_aval
 from minijax.core.primitive import not_differentiable
 from minijax.features.library import library
-from minijax.lax.arithmetic import abs, add, div, integer_pow, mul, neg, rsqrt, sign, square, sub
+from minijax.lax.arithmetic import (
+    abs,
+    add,
+    div,
+    integer_pow,
+    max,
+    min,
+    mul,
+    neg,
+    rsqrt,
+    sign,
+    square,
+    sub,
+)  # fmt: skip
 from minijax.lax.compare import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, le, lt, ne, select
 from minijax.lax.control_flow.loops import while_loop
 from minijax.lax.convert import convert_element_type, to_dtype
-from minijax.lax.large_gammas import FARTHEST, LARGE, Uniform
+from minijax.lax.large_gammas import FARTHEST, LARGE, Uniform, log1p_apart, stirling_rest
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import FLOAT, elementwise, own_function, scalar_like, widened
 from minijax.lax.shapes import broadcast
@@ -537,6 +550,9 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 # -- the incomplete beta function -----------------------------------------------------------------
 
 
+_LARGE_FACTORIAL = 8.0  # from here on Stirling's series is exact
+
+
 def _log_factorial(a: Any) -> Any:
     """lgamma(a + 1), which is 0 where a + 1 is rounded to 1: lgamma(1) is not."""
     one = scalar_like(1, a)
@@ -576,6 +592,40 @@ def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
     return _iterate(step, active, [start, huge, start], _MOST_FRACTIONS)[0]
 
 
+def _beta_weight(a: Any, b: Any, x: Any, rest: Any, log_x: Any, log_rest: Any) -> Any:
+    """(a + b)! / (a! b!) x**a rest**b, for positive operands and rest = 1 - x.
+
+    By logarithms of factorials, which are near 1 for the smallest a and b. Where b, or a, is large
+    these would cancel; what is left of them by Stirling's formula is small.
+    Source: Loader (2000), with a gamma density where the other is small.
+    """
+    total = add(a, b)
+    factorials = sub(add(_log_factorial(a), _log_factorial(b)), _log_factorial(total))
+    small_both = sub(add(mul(a, log_x), mul(b, log_rest)), factorials)
+
+    def number(value):
+        return scalar_like(value, x)
+
+    b_is_most = ge(b, a)
+    least, most, least_x = min(a, b), max(a, b), select(b_is_most, x, rest)
+    is_large = ge(most, number(_LARGE_FACTORIAL))
+    excess = sub(mul(a, rest), mul(b, x))  # of a over (a + b) x, and of (a + b) rest over b
+    excess = select(b_is_most, excess, neg(excess))
+    most, total = (_where(is_large, v, _LARGE_FACTORIAL, v) for v in (most, total))
+    common = sub(stirling_rest(total), stirling_rest(most))
+    common = add(common, mul(number(0.5), log1p(div(least, most))))
+    common = sub(common, mul(most, log1p_apart(div(excess, most))))
+    mean = mul(total, least_x)
+    density = sub(sub(mul(least, log(mean)), mean), _log_factorial(least))
+    both = ge(least, number(_LARGE_FACTORIAL))
+    least = _where(both, least, _LARGE_FACTORIAL, least)
+    half_log = mul(number(0.5), log(mul(number(2 * math.pi), least)))
+    apart = mul(least, log1p_apart(neg(div(excess, least))))
+    large_both = neg(add(add(apart, half_log), stirling_rest(least)))
+    large = add(common, select(both, large_both, density))
+    return exp(select(is_large, large, small_both))
+
+
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     zero, one, infinity = (scalar_like(v, x) for v in (0, 1, math.inf))
     nan = bitwise_or(ne(a, a), bitwise_or(ne(b, b), ne(x, x)))
@@ -595,11 +645,9 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     rest = sub(one, x)
     log_x = select(mirrored, log1p(neg(x)), log(x))
     log_rest = select(mirrored, log(x), log1p(neg(x)))
-    x = select(mirrored, rest, x)
-    # a * beta(a, b) by factorials, which are near 1 for the smallest a and b: a! b! / (a + b)! times
-    # 1 + a / b. The weight over a alone would underflow.
-    log_factorials = sub(add(_log_factorial(a), _log_factorial(b)), _log_factorial(add(a, b)))
-    weight = exp(sub(add(mul(a, log_x), mul(b, log_rest)), log_factorials))
+    x, rest = select(mirrored, rest, x), select(mirrored, x, rest)
+    # The weight over a alone would underflow: it is divided by a! b! / (a + b)! and by 1 + a / b.
+    weight = _beta_weight(a, b, x, rest, log_x, log_rest)
     out = div(mul(weight, _beta_fraction(a, b, x, inside)), add(one, div(a, b)))
     out = select(mirrored, sub(one, out), out)
     out = _where(at_one, 1.0, _where(at_zero, 0.0, out, x), x)

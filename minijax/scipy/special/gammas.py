@@ -14,6 +14,7 @@ from minijax.arguments.values import known_count
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
+from minijax.lax.large_gammas import stirling_rest
 from minijax.numpy.promotion import check_arraylike, converted, promote_inexact, promote_shapes
 from minijax.scipy.special.exponentials import in_wide
 from minijax.transforms.grad import jvp
@@ -173,20 +174,6 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
     small = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
     return jnp.where(b < 8, small, _betaln_of_large(a, jnp.where(b < 8, 8, b)))
-
-
-_STIRLING = (
-    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
-)  # fmt: skip
-
-
-def stirling_rest(x: Any) -> Any:
-    """Return the remainder of Stirling's formula (DLMF 5.11.1) for log(gamma(x))."""
-    inverse = 1 / x
-    square, out = inverse * inverse, 0.0
-    for term in reversed(_STIRLING):
-        out = out * square + term
-    return out * inverse
 
 
 def _betaln_of_large(a: Any, b: Any) -> Any:

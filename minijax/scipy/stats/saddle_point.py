@@ -13,7 +13,7 @@ from typing import Any
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.features.custom_rules.custom_jvp import custom_jvp
-from minijax.scipy.special.gammas import stirling_rest
+from minijax.lax.large_gammas import stirling_rest
 
 __all__ = ["binomial", "exactly", "poisson", "stirling_error"]
 

@@ -123,11 +123,10 @@ def give_back(lent: list[_Lent], operands: list, results: list) -> None:
     buffer, and goes with it.
     """
     if results and results[0].is_ready():
+        given = set(map(id, operands))
         for one in lent:
-            for x in operands:
-                if x is one.buffer:
-                    lender = one.lender
-                    if len(lender.free) < lender.most and not x.is_deleted():
-                        lender.free.append(one)
-                    break
+            lender = one.lender
+            if id(one.buffer) in given and len(lender.free) < lender.most:
+                if not one.buffer.is_deleted():
+                    lender.free.append(one)
     lent.clear()

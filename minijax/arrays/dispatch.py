@@ -108,7 +108,7 @@ def lower_program(
 def _argument(closed: ClosedJaxpr, names: Sequence[str] | None, index: int) -> str:
     """The name of an argument in messages."""
     names = names or getattr(closed.jaxpr.debug_info, "arg_names", None) or ()
-    return names[index] if len(names) == len(closed.in_avals) else f"args[{index}]"
+    return names[index] if len(names) == len(closed.jaxpr.invars) else f"args[{index}]"
 
 
 def _write_module(

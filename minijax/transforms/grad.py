@@ -148,8 +148,8 @@ def jvp(
     made: list[bool] = []  # which outputs are no argument handed on
 
     def call(*args):
-        outs = flat(*args)
-        made.extend(all(out is not x for x in args) for out in outs[: flat.count])
+        outs, given = flat(*args), set(map(id, args))
+        made.extend(id(out) not in given for out in outs[: flat.count])
         return outs
 
     with named_scope("jvp()"):

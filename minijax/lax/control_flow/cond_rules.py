@@ -102,17 +102,16 @@ def _num_extra(sources: Sequence[int], num_inputs: int) -> int:
 
 def _place(avals: Sequence[ShapedArray], slots: list[ShapedArray]) -> list[int]:
     """A slot of its type for each residual of a branch; branches share them."""
-    taken: set[int] = set()
+    free: dict[int, list[int]] = {}
+    for place in reversed(range(len(slots))):
+        free.setdefault(id(slots[place]), []).append(place)
     places = []
     for aval in avals:
         aval = aval.strip_weak_type()
-        free = (k for k, slot in enumerate(slots) if slot is aval and k not in taken)
-        place = next(free, None)
-        if place is None:
-            place = len(slots)
+        if not free.get(id(aval)):
+            free[id(aval)] = [len(slots)]
             slots.append(aval)
-        taken.add(place)
-        places.append(place)
+        places.append(free[id(aval)].pop())
     return places
 
 
@@ -120,8 +119,8 @@ def _fill(first: ClosedJaxpr, places: Sequence[int], slots: Sequence[ShapedArray
     """The branch with its residuals in their slots, and zeros in the others."""
     jaxpr = first.jaxpr
     count = len(jaxpr.outvars) - len(places)
-    missing = [k for k in range(len(slots)) if k not in places]
     values: dict[int, Any] = dict(zip(places, jaxpr.outvars[count:], strict=True))
+    missing = [k for k in range(len(slots)) if k not in values]
     zeros = trace_to_jaxpr(lambda: [_zeros_of(slots[k]) for k in missing], ())
     values.update(zip(missing, zeros.jaxpr.outvars, strict=True))
     filled = Jaxpr(

@@ -68,7 +68,7 @@ def _make_plan(traced: Sequence[Traced]) -> _Plan:
         own = {position[id(c)]: v for c, v in zip(each.consts, jaxpr.invars, strict=False)}
         consts = [own.get(k) or Var(get_aval(c)) for k, c in enumerate(plan.consts)]
         jaxprs.append(jaxpr.replace(invars=[*consts, *jaxpr.invars[count:]]))
-    plan.passed = [_same_input(jaxprs, k) for k in range(len(jaxprs[0].outvars))]
+    plan.passed = _passed_on(jaxprs)
     left = [k for k, place in enumerate(plan.passed) if place is None]
     whole = not plan.consts and len(left) == len(plan.passed)
     plan.branches = tuple(
@@ -80,13 +80,14 @@ def _make_plan(traced: Sequence[Traced]) -> _Plan:
     return plan
 
 
-def _same_input(jaxprs: Sequence[Jaxpr], k: int) -> int | None:
-    """The number of the input that is output `k` of all these programs."""
-    for place, var in enumerate(jaxprs[0].invars):
-        if var is jaxprs[0].outvars[k]:
-            same = all(jaxpr.outvars[k] is jaxpr.invars[place] for jaxpr in jaxprs)
-            return place if same else None
-    return None
+def _passed_on(jaxprs: Sequence[Jaxpr]) -> list[int | None]:
+    """For each output, the number of the input that it is in all of these programs."""
+    numbers = [{id(var): k for k, var in enumerate(jaxpr.invars)} for jaxpr in jaxprs]
+    passed: list[int | None] = []
+    for outs in zip(*[jaxpr.outvars for jaxpr in jaxprs], strict=True):
+        found = {known.get(id(var)) for known, var in zip(numbers, outs, strict=True)}
+        passed.append(found.pop() if len(found) == 1 else None)
+    return passed
 
 
 def _choose(

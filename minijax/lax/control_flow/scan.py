@@ -185,7 +185,8 @@ def make_plan(traced: Traced, num_carry: int) -> Plan:
     out_carry, ys = split_list(closed.jaxpr.outvars, num_carry)
     plan.moved = [i for i, (x, y) in enumerate(zip(carry, out_carry, strict=True)) if x is y]
     plan.kept = [i for i in range(num_carry) if carry[i] is not out_carry[i]]
-    plan.from_xs = [next((k for k, x in enumerate(xs) if x is y), None) for y in ys]
+    places = {id(x): k for k, x in enumerate(xs)}
+    plan.from_xs = [places.get(id(y)) for y in ys]
     if plan.moved or any(k is not None for k in plan.from_xs):
         closed = permuted(
             closed,

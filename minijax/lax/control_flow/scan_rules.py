@@ -126,8 +126,7 @@ def _take_apart(
         if eqn.effects or not varying.isdisjoint((*eqn.outvars, *eqn.invars)):
             varying.update(eqn.outvars)
     results, extra = jaxpr.outvars[: sum(outs)], jaxpr.outvars[sum(outs) :]
-    stacked: list[Any] = list(results[outs[0] :])
-    hoisted: list[Any] = []
+    stacked, hoisted = _Listed(results[outs[0] :]), _Listed(())
     split = _Split()
     split.consts, split.xs = [], []
     residuals, rest = split_list(second.jaxpr.invars, len(sources))
@@ -140,25 +139,31 @@ def _take_apart(
         else:
             value = jaxpr.invars[source] if source < total else extra[source - total]
             if value in varying:
-                index = _position(stacked, value)
-                split.xs.append(("ys", index))
+                split.xs.append(("ys", stacked.place(value)))
             else:
-                split.consts.append(("hoisted", _position(hoisted, value)))
+                split.consts.append(("hoisted", hoisted.place(value)))
         is_const = len(split.consts) > len(const_vars)
         (const_vars if is_const else xs_vars).append(var)
-    split.first = permuted(first, outvars=[*results[: outs[0]], *stacked])
-    split.hoisted = _hoist(first, hoisted, ins[0], varying) if hoisted else None
+    split.first = permuted(first, outvars=[*results[: outs[0]], *stacked.values])
+    wanted = hoisted.values
+    split.hoisted = _hoist(first, wanted, ins[0], varying) if wanted else None
     consts, carry, xs = split_list(rest, *second_ins[:2])
     split.second = permuted(second, [*const_vars, *consts, *carry, *xs_vars, *xs])
     return split
 
 
-def _position(values: list, value: Any) -> int:
-    for index, known in enumerate(values):
-        if known is value:
-            return index
-    values.append(value)
-    return len(values) - 1
+class _Listed:
+    """A list of variables, each of which is added once."""
+
+    def __init__(self, values: Sequence[Any]):
+        self.values = list(values)
+        self._places = {id(x): k for k, x in reversed(list(enumerate(values)))}
+
+    def place(self, value: Any) -> int:
+        place = self._places.setdefault(id(value), len(self.values))
+        if place == len(self.values):
+            self.values.append(value)
+        return place
 
 
 def _hoist(first: ClosedJaxpr, wanted: list, num_consts: int, varying: set) -> ClosedJaxpr:

@@ -25,9 +25,10 @@ class Effect:
         """Return the text of the effect in a jaxpr, where `name` gives the names of variables."""
         return str(self)
 
-    def ends_within(self, jaxpr: Any) -> bool:
-        """Whether the effect is on an object that the program makes, and not observed outside."""
-        return False
+    @classmethod
+    def ended_within(cls, jaxpr: Any, effects: Iterable[Any]) -> Iterable[Any]:
+        """Return those of this class on objects that the program makes, not observed outside."""
+        return ()
 
 
 class NamedAxisEffect(Effect):

@@ -132,7 +132,8 @@ class Jaxpr:
         self.outvars, self.eqns = list(outvars), list(eqns)
         if effects is None:
             effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
-        own = [e for e in effects if isinstance(e, Effect) and e.ends_within(self)]
+        kinds = [kind for kind in {*map(type, effects)} if issubclass(kind, Effect)]
+        own = [e for kind in kinds for e in kind.ended_within(self, effects)]
         self.effects = effects.difference(own) if own else effects
         self.debug_info = debug_info or DebugInfo()
 
@@ -254,10 +255,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     try:
         for eqn in jaxpr.eqns:
             context.source = eqn.source or outer_source
-            if eqn.scope:
-                context.scope = joined(outer_scope, eqn.scope)
-            else:
-                context.scope = outer_scope
+            context.scope = joined(outer_scope, eqn.scope) if eqn.scope else outer_scope
             ins = [v.value() if type(v) is Literal else env[v] for v in eqn.invars]
             out = eqn.primitive.bind(*ins, **eqn.params)
             if eqn.primitive.multiple_results:

@@ -5,6 +5,7 @@ that goes through the program, and comes out as one more result.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -66,13 +67,12 @@ class RefTrace(Trace):
 def apart(args: Sequence[Any]) -> tuple[list[Any], list[Any], tuple[int | None, ...]]:
     """The operands that are values, the different cells, and which cell each operand is."""
     plain, cells, which = [], [], []
-    objects: list[Any] = []
+    numbers: dict[int, int] = {}
     for x in args:
-        number = next((n for n, known in enumerate(objects) if known is x), None)
+        number = numbers.get(id(x))
         cell = cell_of(x) if number is None else None
         if cell is not None:
-            number = len(objects)
-            objects.append(x)
+            numbers[id(x)] = number = len(cells)
             cells.append(cell)
         elif number is None:
             plain.append(x)
@@ -320,8 +320,9 @@ def _owned(made: ClosedJaxpr, count: int) -> list[bool]:
     if len(written) != count:
         return [False] * count
     others = {*jaxpr.invars, *jaxpr.constvars}
+    uses = Counter(map(id, jaxpr.outvars))
     return [
-        changed and type(var) is Var and var not in others and jaxpr.outvars.count(var) == 1
+        changed and type(var) is Var and var not in others and uses[id(var)] == 1
         for var, changed in zip(jaxpr.outvars[len(jaxpr.outvars) - count :], written, strict=True)
     ]
 
@@ -348,6 +349,8 @@ def check_different(
 ) -> None:  # fmt: skip
     """ValueError if the same reference is given twice, or given and closed over (`outer`)."""
     refs = [(n, x) for n, x in enumerate(leaves) if type(x) is Ref]
+    if len({id(x) for _, x in refs}.union(map(id, outer))) == len(refs) + len(outer):
+        return
     for n, x in refs:
         kind, path = f"a mutable array reference of type {x.aval.str_short()}", path_of
         if any(x is other for other in outer):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from minijax.core.effects import control_flow_allowed, lowerable, remat_allowed
 from minijax.core.jaxpr import Jaxpr
 from minijax.features.effects.inputs import JaxprInputEffect
@@ -19,10 +22,13 @@ class RefEffect(JaxprInputEffect):
     def __str__(self) -> str:
         return f"{self.name}<{self.input}>"
 
-    def ends_within(self, jaxpr: Jaxpr) -> bool:
+    @classmethod
+    def ended_within(cls, jaxpr: Jaxpr, effects: Iterable[Any]) -> Iterable[Any]:
+        own = [e for e in effects if type(e) is cls]
         if not any(is_ref(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)):
-            return True
-        return any(self.input in eqn.outvars for eqn in jaxpr.eqns)
+            return own
+        made = {var for eqn in jaxpr.eqns for var in eqn.outvars}
+        return [e for e in own if e.input in made]
 
 
 class ReadEffect(RefEffect):

@@ -26,6 +26,7 @@ from minijax.transforms.tangents import Zero, zero_like
 __all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
 
 _NUMBERS = dtypes.python_scalar_dtypes
+_OF_THE_MODE = (int, float, complex, np.generic, np.ndarray)  # each mode gives them its dtype
 
 
 class JVPTracer(Tracer):
@@ -81,7 +82,7 @@ class JVPTrace(Trace):
             if isinstance(a, JVPTracer):
                 if a._trace is self:
                     primal = a.primal
-                    if self.linear is not None and not isinstance(primal, Array):
+                    if self.linear is not None and isinstance(primal, _OF_THE_MODE):
                         if get_aval(primal).dtype != a.aval.dtype:  # the mode has changed
                             primal = hooks.array_of(primal, not local.context.settings.enable_x64)
                     primals.append(primal)

@@ -255,6 +255,16 @@ def test_cumulative_of_a_long_axis(size):
     assert np.array_equal(np.asarray(minijax.lax.cumsum(x)), np.cumsum(x))
 
 
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_cumulative_of_a_short_axis_of_many(size):
+    x = np.random.RandomState(0).randint(-9, 10, (size, 3000)).astype(np.int32)
+    waves = (sample((3000, size), np.float32) * (1 + 2j)).astype(np.complex64)
+    for reverse in (False, True):
+        in_both(lambda m, r=reverse: [m.lax.cumsum(x, 0, r), m.lax.cummax(x, 0, r)])
+        in_both(lambda m, r=reverse: m.lax.cumprod(m.numpy.remainder(x, 4.0), 0, r))
+        in_both(lambda m, r=reverse: m.lax.cumlogsumexp(m.numpy.asarray(waves), 1, r))
+
+
 def test_cumulative_along_inner_axes():
     x = np.random.RandomState(0).randint(-9, 10, (2, 130, 3)).astype(np.int32)
     in_both(lambda m: [m.lax.cumsum(x, 1), m.lax.cummax(x, 1, True)])

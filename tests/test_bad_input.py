@@ -485,6 +485,8 @@ SAME_WORDS = [
     ("Error interpreting argument to add as a JAX value", lambda m: m.lax.add(X, [1, 2, 3])),
     ("lax.add requires arguments to have the same dtypes, got float32,", lambda m: m.lax.add(1.0, 1j)),
     ("Error interpreting argument to neg as a JAX value", lambda m: m.lax.neg("a")),
+    ("Error interpreting argument to pure_callback as a JAX value", lambda m: m.pure_callback(len, X, "a")),
+    ("Error interpreting argument to io_callback as a JAX value", lambda m: m.experimental.io_callback(len, X, X, "a")),
     ("lax.max requires arguments to have the same dtypes, got float32, int32.", lambda m: m.lax.max(X, INTS)),
     ("lax.select requires arguments to have the same dtypes, got float32,", lambda m: m.lax.select_n(X > 0, X, INTS)),
     ("Attempting to convert array of shape () from int8 of size 8 bits to int32", lambda m: m.lax.bitcast_convert_type(np.ones((), np.int8), np.int32)),

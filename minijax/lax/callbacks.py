@@ -21,6 +21,7 @@ from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import ordered_types
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import eval_trace, set_trace
+from minijax.errors import say_where
 from minijax.features.effects.kinds import IOEffect, OrderedIOEffect
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.callback_failures import STATUS, Failures
@@ -447,7 +448,11 @@ def pure_callback(
 def _check_operands(name: str, leaves: Sequence[Any]) -> None:
     for leaf in leaves:
         if not isinstance(leaf, Array):
-            get_aval(leaf)
+            try:
+                get_aval(leaf)
+            except TypeError as error:
+                say_where(error, name, leaves)
+                raise
 
 
 # -- io_callback ----------------------------------------------------------------------------------

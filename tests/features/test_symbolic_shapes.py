@@ -248,6 +248,12 @@ PROGRAMS |= {
 PROGRAMS |= {
     "chain": (lambda j, x: j.numpy.linalg.multi_dot([x, x, x]), ["a,a"], [(3, 3)]),
     "three factors": (lambda j, x: j.numpy.einsum("ij,jk,kl", x, x, x), ["a,a"], [(3, 3)]),
+    "singular vectors": (lambda j, x: tuple(j.numpy.linalg.svd(x)), ["a,b"], AB),
+    "thin singular vectors": (
+        lambda j, x: tuple(j.numpy.linalg.svd(x, full_matrices=False)),
+        ["a,b"],
+        AB,
+    ),
     "ranks": (lambda j, x: j.scipy.stats.rankdata(x, axis=1), ["a,b"], AB),
     "toeplitz": (lambda j, x: j.scipy.linalg.toeplitz(x), ["a"], [(3,)]),
     "unravelled": (lambda j, x: j.numpy.unravel_index(4, x.shape), ["a,b"], AB),

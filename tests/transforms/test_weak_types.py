@@ -19,6 +19,12 @@ PROGRAMS = {
     "scan": lambda m, x: m.lax.scan(lambda c, _: (c * 2.0, c), x, None, length=3)[0],
     "scan of a constant": lambda m, x: m.lax.fori_loop(0, 3, lambda _, c: c * x, 1.0),
     "scan that stacks": lambda m, x: m.lax.scan(lambda c, _: (c, c * x), x, None, length=3)[1],
+    "scan that makes it strong": lambda m, x: m.lax.scan(
+        lambda c, y: (c * y, c), x, np.arange(1, 4, dtype=np.float32)
+    )[0],
+    "loop that makes it strong": lambda m, x: m.lax.fori_loop(
+        0, 3, lambda _, c: c * m.numpy.float32(2), x
+    ),
     "checkpoint": lambda m, x: m.checkpoint(lambda y: m.numpy.sin(y) * y)(x),
 }
 

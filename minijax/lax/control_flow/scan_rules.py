@@ -33,6 +33,7 @@ from minijax.lax.control_flow.dependence import (
 )
 from minijax.lax.control_flow.loop_lowering import lower_scan
 from minijax.lax.control_flow.loop_rules import loops
+from minijax.lax.convert import to_type
 from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.transforms.batching import batch_jaxpr, to_front
@@ -431,7 +432,11 @@ def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> 
         found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, cts, sums=so_far)
         consts, carry, xs = split_list(found, *sizes)
         sums = chosen(chosen(consts, consts_lin), made.consts)
-        carry = [instantiate(ct) for ct in chosen(carry, made.carry)]
+        # A weak initial value may be carried on as a strong one; its cotangent is then strong too.
+        carry = [
+            to_type(instantiate(ct), aval) if isinstance(aval, ShapedArray) else instantiate(ct)
+            for ct, aval in zip(chosen(carry, made.carry), parts[2], strict=True)
+        ]
         xs = chosen(xs, xs_lin)
         made.xs = nonzero(xs)
         return [*sums, *carry, *chosen(xs, made.xs)]

@@ -11,6 +11,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.features.library import library
+from minijax.features.queries import min_dim
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.compare import eq_p
 from minijax.lax.convert import to_dtype
@@ -60,7 +61,7 @@ svd_p = decomposition("svd")
 def _(x, *, full_matrices, compute_uv, subset_by_index, algorithm):
     check_operands("svd", (x,), (2,))
     rows, columns = x.shape[-2:]
-    k = min(rows, columns)
+    k = min_dim(rows, columns)
     if subset_by_index is not None and subset_by_index != (0, k):
         if full_matrices:
             raise ValueError(
@@ -142,7 +143,7 @@ def _outside(u: Any, s: Any, moved: Any) -> Any:
 @svd_p.lower
 def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
     rows, columns = x.shape[-2:]
-    k = min(rows, columns)
+    k = min_dim(rows, columns)
     if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
         raise NotImplementedError(
             "The SVD Jacobi and Polar algorithms are not implemented on CPU: leave `algorithm` out."

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arrays.dispatch import run_primitive
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import NoRule, Primitive, no_rule
+from minijax.core.trace import eval_trace
 from minijax.features.sharding.constraints import reduced_as
 from minijax.features.sharding.types import explicit_of
 from minijax.runtime.escape import quoted, symbol
 from minijax.transforms.primitives import (
+    add_any_p,
     add_tangents,
     instantiate,
     moveaxis,
@@ -268,6 +271,14 @@ def shape_of(x: Any) -> tuple[int, ...]:
         return x.shape
     except AttributeError:
         return np.shape(x)
+
+
+@add_any_p.impl
+def _(x, y):
+    # Eagerly, as `add`: the sum is weak if both are. In a program it has the type of the first one.
+    if get_aval(x).weak_type and not get_aval(y).weak_type:
+        x, y = y, x
+    return run_primitive(eval_trace, add_any_p, (x, y), {}, use_impl=False)
 
 
 def add_any_broadcast(x: Any, y: Any) -> Any:

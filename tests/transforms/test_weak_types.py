@@ -74,3 +74,37 @@ def test_gradients_of_linear_functions_of_complex_numbers(name, x):
     ours, theirs = run(minijax), run(jax)
     assert_same(ours, theirs)
     assert ours.weak_type == theirs.weak_type
+
+
+@pytest.mark.parametrize("batch", [None, (0, 0), (0, None), (None, 0)], ids=str)
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("kinds", ["ws", "sw", "ww", "ss"])
+def test_sums_of_cotangents(kinds, jitted, batch):
+    """Eagerly a sum is weak if both operands are, in a program if the first one is."""
+
+    def added(m, add):
+        one = {"w": m.numpy.asarray(1.5), "s": m.numpy.float32(2)}
+        args = [one[kind] for kind in kinds]
+        if batch is not None:
+            add = m.vmap(add, batch)
+            args = [a if d is None else m.numpy.stack([a, a]) for a, d in zip(args, batch)]
+        return (m.jit(add) if jitted else add)(*args)
+
+    theirs = added(jax, jax.interpreters.ad.add_jaxvals_p.bind)
+    assert_same(added(minijax, minijax.interpreters.ad.add_jaxvals_p.bind), theirs)
+
+
+@pytest.mark.parametrize("other", ["first", "second"])
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+def test_sums_of_weak_and_strong_cotangents(jitted, other):
+    def gradient(m):
+        def strong(x):
+            return m.lax.scan(lambda c, y: (c * y, None), x, np.arange(1, 3, dtype=np.float32))[0]
+
+        def f(x):
+            parts = [strong(x), x * 2.0]
+            return sum(parts if other == "first" else parts[::-1])
+
+        return (m.jit(m.grad(f)) if jitted else m.grad(f))(m.numpy.asarray(1.5))
+
+    assert_same(gradient(minijax), gradient(jax))

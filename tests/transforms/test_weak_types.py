@@ -22,6 +22,12 @@ PROGRAMS = {
     "scan that makes it strong": lambda m, x: m.lax.scan(
         lambda c, y: (c * y, c), x, np.arange(1, 4, dtype=np.float32)
     )[0],
+    "scan that makes its double strong": lambda m, x: m.lax.scan(
+        lambda c, y: (c * 2.0 * y, c), x, np.arange(1, 4, dtype=np.float32)
+    )[0],
+    "scan that makes its sine strong": lambda m, x: m.lax.scan(
+        lambda c, y: (m.numpy.sin(c) * y + c, None), x, np.arange(1, 4, dtype=np.float32)
+    )[0],
     "loop that makes it strong": lambda m, x: m.lax.fori_loop(
         0, 3, lambda _, c: c * m.numpy.float32(2), x
     ),

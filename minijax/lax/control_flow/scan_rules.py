@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core.avals import ShapedArray
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive, Programs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.unreduced import any_sums, sums_of
@@ -33,7 +33,6 @@ from minijax.lax.control_flow.dependence import (
 )
 from minijax.lax.control_flow.loop_lowering import lower_scan
 from minijax.lax.control_flow.loop_rules import loops
-from minijax.lax.convert import to_type
 from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.transforms.batching import batch_jaxpr, to_front
@@ -429,20 +428,35 @@ def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> 
         ]
         of_consts = chosen(chosen(jaxpr.jaxpr.invars[: sizes[0]], consts_lin), made.consts)
         so_far = dict(zip(of_consts, sums, strict=True))
-        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, cts, sums=so_far)
+        body = _carrying(jaxpr.jaxpr, sizes[0], out_carry)
+        found = backward_pass(body, jaxpr.consts, values, cts, sums=so_far)
         consts, carry, xs = split_list(found, *sizes)
         sums = chosen(chosen(consts, consts_lin), made.consts)
-        # A weak initial value may be carried on as a strong one; its cotangent is then strong too.
-        carry = [
-            to_type(instantiate(ct), aval) if isinstance(aval, ShapedArray) else instantiate(ct)
-            for ct, aval in zip(chosen(carry, made.carry), parts[2], strict=True)
-        ]
+        carry = [instantiate(ct) for ct in chosen(carry, made.carry)]
         xs = chosen(xs, xs_lin)
         made.xs = nonzero(xs)
         return [*sums, *carry, *chosen(xs, made.xs)]
 
     made.body = trace_to_jaxpr(fun, [a for part in parts for a in part], jaxpr.jaxpr.debug_info)
     return made
+
+
+def _carrying(jaxpr: Jaxpr, start: int, avals: Sequence[Any]) -> Jaxpr:
+    """The body with strong types of those carried values that it takes as weak and gives as strong.
+
+    Only an initial value is weak then, and a cotangent that is carried is that of a strong value.
+    """
+    stop = start + len(avals)
+    retyped = {
+        var: Var(aval)
+        for var, aval in zip(jaxpr.invars[start:stop], avals, strict=True)
+        if isinstance(aval, ShapedArray) and var.aval.weak_type and not aval.weak_type
+    }
+    if not retyped:
+        return jaxpr
+    new = lambda vs: [v if type(v) is Literal else retyped.get(v, v) for v in vs]
+    eqns = [eqn.replace(invars=new(eqn.invars)) for eqn in jaxpr.eqns]
+    return jaxpr.replace(invars=new(jaxpr.invars), eqns=eqns, outvars=new(jaxpr.outvars))
 
 
 def _undefined_among(known, avals, linear):

@@ -74,7 +74,7 @@ class SymbolicScope(Scope):
         if sign == "==":
             self.require_equal(left, right)
         else:
-            self.positive.append(difference)
+            self.require_positive(difference)
 
     def __str__(self) -> str:
         shown = "".join(f"\n  {text}" for text, _, _ in self.constraints)

@@ -14,6 +14,7 @@ from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
+from minijax.features.queries import is_dim, max_dim
 from minijax.features.sharding.explicit import split_as
 from minijax.lax.prng import random_bits_p
 from minijax.lax.random_floats import keys_from, unit_uniform
@@ -37,6 +38,11 @@ __all__ = ["categorical", "choice", "permutation"]
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """Sort by random words, so often that ties among the words do not show."""
+    if is_dim(x.size):
+        raise NotImplementedError(
+            "shape polymorphism for `permutation` or `shuffle` for arrays of non-constant size: "
+            f"{x.size}. Export with a constant size, or sort by random words."
+        )
     exponent = 3  # the chance of a tie in every round is then below size ** -exponent
     rounds = math.ceil(exponent * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
@@ -48,7 +54,7 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
 
 @library(static=("name", "count"))
 def _shuffled_range(name: str, key: Any, count: int) -> Any:
-    return _shuffled(single_key(name, key), lax.iota(dtypes.int_(), max(count, 0)), 0)
+    return _shuffled(single_key(name, key), lax.iota(dtypes.int_(), max_dim(count, 0)), 0)
 
 
 def _taken(x: Any, places: Any, axis: int) -> Any:

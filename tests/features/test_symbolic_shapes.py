@@ -96,6 +96,22 @@ def test_shapes(place):
     assert_alike(lambda j: str(sizes(j, text, **options)))
 
 
+@pytest.mark.parametrize("text", ["a >= 3", "a <= 7", "a >= b", "top(a, 4)", "a // 2 >= 1"])
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        "floordiv(a, 2) == b", "floordiv(a, 2) >= 3", "floordiv(a, 2) <= 3", "floordiv(a, 3) == 2",
+        "mod(a, 3) >= 1", "max(a, b) <= 4", "min(a, b) >= 3", "2*a == b", "max(a, b) >= 4",
+    ],
+)  # fmt: skip
+def test_constraints_on_operations(constraint, text):
+    def run(j):
+        a, b = sizes(j, "a, b", constraints=[constraint])
+        return str(eval(text, {"a": a, "b": b, "top": j.core.max_dim}))
+
+    assert_alike(run)
+
+
 SPECS = [
     (({"x": (2, 3), "y": (4,)},), ({"x": "a, b", "y": "a"},)), (((2, 3), (4,)), "b, ..."),
     (((2, 3), (4,)), ["b, ...", None]), (((2, 3), (4,)), ("b, ...", None, "c")),
@@ -254,6 +270,16 @@ PROGRAMS |= {
         ["a,b"],
         AB,
     ),
+    "bits of rbg": (
+        lambda j, x: j.random.bits(j.random.key(0, impl="rbg"), x.shape),
+        ["a,b"],
+        AB,
+    ),
+    "normal of rbg": (
+        lambda j, x: j.random.normal(j.random.key(0, impl="rbg"), (x.shape[0], 3)),
+        ["a,b"],
+        AB,
+    ),
     "ranks": (lambda j, x: j.scipy.stats.rankdata(x, axis=1), ["a,b"], AB),
     "toeplitz": (lambda j, x: j.scipy.linalg.toeplitz(x), ["a"], [(3,)]),
     "unravelled": (lambda j, x: j.numpy.unravel_index(4, x.shape), ["a,b"], AB),
@@ -393,6 +419,11 @@ OUTSIDE = {  # sizes that no program has a number for
     "export of two": lambda j: told(j, lambda x, n: j.numpy.ones((n, x.shape[0])), "b"),
 }
 REFUSED = {
+    "permutation": lambda j: of(j, lambda x: j.random.permutation(j.random.key(0), x), "a, b"),
+    "choice": lambda j: of(
+        j, lambda x: j.random.choice(j.random.key(0), x, (2,), replace=False), "a"
+    ),
+    "associative_scan": lambda j: of(j, lambda x: j.lax.associative_scan(j.numpy.add, x), "a, b"),
     "zero": lambda j: of(j, total, "a, b").call(ones(0, 3)),
     "rank": lambda j: of(j, total, "a, b").call(ones(3)),
     "two sizes": lambda j: of(j, total, "a, b", "a, b").call(ones(2, 3), ones(2, 4)),

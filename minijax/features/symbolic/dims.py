@@ -556,12 +556,20 @@ class Scope:
 
     def known(self, x: Any) -> list[Any]:
         """Expressions that are never negative: of the user, and of the operations in `x`."""
-        found = list(self.positive)
+        return [one for one in [*self.positive, *self._of_operations(x)] if is_dim(one)]
+
+    def _of_operations(self, x: Any) -> list[Any]:
+        """Expressions that are never negative, from the operations in `x`."""
+        found: list[Any] = []
         for monomial, _ in _terms(x):
             for term, _ in monomial:
                 if term.operands:
                     found += _facts(term, DimExpr((((((term, 1),), 1)),), self))
-        return [one for one in found if is_dim(one)]
+        return found
+
+    def require_positive(self, x: Any) -> None:
+        """Note an inequality: `x` is never negative."""
+        self.positive += [x, *self._of_operations(x)]
 
     def require_equal(self, left: Any, right: Any) -> None:
         """Note an equation: its left side, if a single term, is written as the right from now on."""
@@ -576,6 +584,8 @@ class Scope:
             if term is not None and term.name == "mod" and right == 0:
                 x, y = term.operands
                 self.require_equal(y * (x // y), x)
+            if term is not None and term.operands and times == 1:
+                both += _facts(term, right)
         self.positive += both
 
 

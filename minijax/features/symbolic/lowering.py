@@ -74,6 +74,7 @@ _FORMS = {
     ),
     "stablehlo.gather": ("stablehlo.dynamic_gather", ("slice_sizes",)),
 }  # fmt: skip
+_DYNAMIC_BITS = "stablehlo.dynamic_rng_bit_generator"
 # A list with a size that has variables.
 _WITH_VARIABLES = r"= array<i64: [^>]*[^\W\d]"
 
@@ -204,6 +205,17 @@ class DynamicBuilder(ShardedBuilder):
             attributes = pattern.sub("", attributes).removeprefix(", ")
             given.append(self.vector(self._read(text, (out, *[x.aval for x in operands]))))
         return super().op(dynamic, given, out, attributes)
+
+    def op_n(
+        self, name: str, operands: Sequence[Value], outs: Sequence[Any], attributes: str = "",
+        *regions: Any, **options: Any,
+    ) -> list[Value]:  # fmt: skip
+        if name == "stablehlo.rng_bit_generator" and is_symbolic(outs[-1]):
+            # StableHLO has no dynamic form; its refinement of shapes knows a custom call instead.
+            operands = [*operands, self.vector(physical(outs[-1]).shape)]
+            name, options["extra"] = "stablehlo.custom_call", attributes
+            attributes = f'call_target_name = "{_DYNAMIC_BITS}", api_version = 2 : i32'
+        return super().op_n(name, operands, outs, attributes, *regions, **options)
 
     def _dynamic_slice(self, x: Value, *starts: Value, out: Any) -> Value:
         """A window, moved so that it lies within the array."""

@@ -22,6 +22,7 @@ from minijax.errors import (
     TracerArrayConversionError,
     TracerIntegerConversionError,
 )
+from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add
 from minijax.lax.compare import bitwise_or
 from minijax.lax.control_flow.common import check_callables, program_of, run_inline
@@ -99,6 +100,11 @@ def _axis(leaves: Sequence[Any], axis: int) -> int:
         raise ValueError(
             "Array inputs to associative_scan must have the same first dimension. (saw: "
             f"{shapes}): the same length along the axis scanned, {axis}."
+        )
+    if is_dim(shapes[0][axis]):
+        raise NotImplementedError(
+            f"associative scan over axis of non-constant size: {shapes[0][axis]}. Export with a "
+            "constant size there, or use lax.scan."
         )
     return axis
 

@@ -117,7 +117,7 @@ set_layout(reshape_p, sums=first)
 
 @reshape_p.shape_rule
 def _(x, *, new_sizes, dimensions, sharding):
-    if any(size < 0 for size in new_sizes):
+    if not all(size >= 0 for size in new_sizes):
         raise TypeError(
             f"reshape new_sizes must all be positive, got {new_sizes}. Compute the size meant "
             "by -1, or use minijax.numpy.reshape."

@@ -23,6 +23,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.features.sharding.constraints import sharding_constraint_p
 from minijax.features.sharding.explicit import constant_at, split_as
 from minijax.features.sharding.transfer import as_sharding, device_put, put_array
@@ -749,7 +750,8 @@ def fromfunction(
     count = len(sizes)
     for axis in reversed(range(count)):
         function = vmap(function, in_axes=tuple([0 if i == axis else None for i in range(count)]))
-    return function(*[asarray(np.arange(size), dtype=found) for size in sizes])
+    places = [creation.iota(dtypes.int_(), n) if is_dim(n) else np.arange(n) for n in sizes]
+    return function(*[asarray(x, dtype=found) for x in places])
 
 
 def frombuffer(

@@ -393,6 +393,8 @@ class _Planner:
 
 
 def _as_place(value: Any, dtype: np.dtype) -> Any:
+    if is_dim(value):
+        value = value.__jax_array__()
     return (
         to_dtype(value, dtype, False)
         if isinstance(value, (Array, np.ndarray))

@@ -11,6 +11,7 @@ from minijax.arguments.values import known_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.lax import compare, creation, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.creation import asarray
@@ -302,6 +303,8 @@ def delete(
                     f"length matching specified axis: got {places.shape} for {length}."
                 )
             places = np.nonzero(places)[0]
+        if places.ndim == 0 and is_dim(length):
+            return _without(arr, places.item(), axis)
         if places.ndim == 0:
             places = np.asarray([axis_of(places[()], length)])
         places = places.astype(np.int64)
@@ -318,6 +321,17 @@ def delete(
         remedy = "Give integers, with assume_unique_indices=True if they are distinct."
         known_value(obj, "'obj' array argument of jnp.delete()", remedy)
     return _delete_at(arr, ravel(obj), axis)
+
+
+def _without(arr: Array, place: int, axis: int) -> Array:
+    """`arr` without one slice, along an axis of symbolic size."""
+    size = arr.shape[axis]
+    place = size + place if place < 0 else place
+    parts = [
+        slicing.slice_in_dim(arr, 0, place, axis=axis),
+        slicing.slice_in_dim(arr, place + 1, size, axis=axis),
+    ]
+    return concatenate_p.bind(*parts, dimension=axis)
 
 
 def _kept(arr: Array, keep: np.ndarray, axis: int) -> Array:

@@ -561,7 +561,7 @@ def _isin(element, test_elements, invert, method):
         return broadcast_to_shape(np.bool_(invert), shape)
     count = others.aval.shape[0]
     if method == "auto" and (
-        (isinstance(count, int) and count <= _FEW)
+        (not isinstance(count, int) or count <= _FEW)
         or dtypes.is_extended(others.aval.dtype)
         or any(parts_of(element.aval) + parts_of(others.aval))
     ):

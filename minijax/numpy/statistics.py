@@ -101,7 +101,7 @@ def average(
         axes = axes_of(axis, a.aval.ndim)
         out = reductions.mean(a, axes, keepdims=keepdims)
         count = reductions.count_of(a, axes, None, None)
-        count = np.asarray(count).astype(out.aval.dtype)[()]
+        count = _count(count, out.aval.dtype)
         total = broadcast_to_shape(count, out.aval.shape)
         return (out, total) if returned else out
     weights = to_array("average", weights, 2)

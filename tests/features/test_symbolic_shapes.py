@@ -270,6 +270,24 @@ PROGRAMS |= {
         ["a,b"],
         AB,
     ),
+    "average": (lambda j, x: j.numpy.average(x, 0, returned=True), ["a,b"], AB),
+    "isin": (lambda j, x: j.numpy.isin(x, x * 2), ["a,b"], AB),
+    "sem": (lambda j, x: j.scipy.stats.sem(x), ["a,b"], AB),
+    "deleted": (
+        lambda j, x: (j.numpy.delete(x, 1, axis=0), j.numpy.delete(x, -1, axis=1)),
+        ["a+1,b"],
+        AB,
+    ),
+    "from function": (
+        lambda j, x: j.numpy.fromfunction(lambda i, k: i * 2 + k, x.shape),
+        ["a,b"],
+        AB,
+    ),
+    "updates": (
+        lambda j, x: (x.at[-1].set(0.0), x.at[:, -1].add(1.0), x.at[-1, -1].multiply(2.0)),
+        ["a,b"],
+        AB,
+    ),
     "bits of rbg": (
         lambda j, x: j.random.bits(j.random.key(0, impl="rbg"), x.shape),
         ["a,b"],
@@ -419,6 +437,7 @@ OUTSIDE = {  # sizes that no program has a number for
     "export of two": lambda j: told(j, lambda x, n: j.numpy.ones((n, x.shape[0])), "b"),
 }
 REFUSED = {
+    "raveled rest": lambda j: of(j, lambda x: x[1:].ravel(), "a, b"),
     "permutation": lambda j: of(j, lambda x: j.random.permutation(j.random.key(0), x), "a, b"),
     "choice": lambda j: of(
         j, lambda x: j.random.choice(j.random.key(0), x, (2,), replace=False), "a"

@@ -10,6 +10,7 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_one_inexact, to_array
 from minijax.typing import ArrayLike
 
@@ -190,5 +191,6 @@ def _sem(a, axis, ddof, omit, keepdims):
         count = jnp.sum(~jnp.isnan(a), axis, keepdims=keepdims).astype(spread.dtype)
     else:
         size = a.size if axis is None else a.shape[axis]
-        count = np.asarray(size, spread.dtype)
+        size = size.__jax_array__() if is_dim(size) else size
+        count = jnp.asarray(size, spread.dtype)
     return (spread / jnp.sqrt(count)).astype(a.dtype)

@@ -28,6 +28,14 @@ PROGRAMS = {
     "scan that makes its sine strong": lambda m, x: m.lax.scan(
         lambda c, y: (m.numpy.sin(c) * y + c, None), x, np.arange(1, 4, dtype=np.float32)
     )[0],
+    "scan whose jitted body makes it strong": lambda m, x: m.lax.scan(
+        m.jit(lambda c, y: (c * y, None)), x, np.arange(1, 4, dtype=np.float32)
+    )[0],
+    "scan that makes it strong in jit": lambda m, x: m.lax.scan(
+        lambda c, y: (m.jit(lambda c, y: m.jit(m.numpy.multiply)(c, y) + c)(c, y), c),
+        x,
+        np.arange(1, 4, dtype=np.float32),
+    )[0],
     "loop that makes it strong": lambda m, x: m.lax.fori_loop(
         0, 3, lambda _, c: c * m.numpy.float32(2), x
     ),

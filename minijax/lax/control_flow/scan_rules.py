@@ -36,6 +36,7 @@ from minijax.lax.control_flow.loop_rules import loops
 from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.transforms.batching import batch_jaxpr, to_front
+from minijax.transforms.jit import jit_p
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import instantiate, moveaxis
 from minijax.transforms.tangents import (
@@ -447,15 +448,29 @@ def _carrying(jaxpr: Jaxpr, start: int, avals: Sequence[Any]) -> Jaxpr:
     Only an initial value is weak then, and a cotangent that is carried is that of a strong value.
     """
     stop = start + len(avals)
-    retyped = {
-        var: Var(aval)
+    strong = [
+        isinstance(aval, ShapedArray) and var.aval.weak_type and not aval.weak_type
         for var, aval in zip(jaxpr.invars[start:stop], avals, strict=True)
-        if isinstance(aval, ShapedArray) and var.aval.weak_type and not aval.weak_type
+    ]
+    return _strengthened(jaxpr, [False] * start + strong) if any(strong) else jaxpr
+
+
+def _strengthened(jaxpr: Jaxpr, strong: Sequence[bool]) -> Jaxpr:
+    """The program with strong types of these arguments, also where it hands them to a jitted one."""
+    retyped = {
+        var: Var(var.aval.update(weak_type=False))
+        for var, change in zip(jaxpr.invars, strong, strict=False)
+        if change
     }
-    if not retyped:
-        return jaxpr
     new = lambda vs: [v if type(v) is Literal else retyped.get(v, v) for v in vs]
-    eqns = [eqn.replace(invars=new(eqn.invars)) for eqn in jaxpr.eqns]
+    eqns = []
+    for eqn in jaxpr.eqns:
+        passed = [type(v) is not Literal and v in retyped for v in eqn.invars]
+        params = eqn.params
+        if eqn.primitive is jit_p and any(passed):
+            closed = params["jaxpr"]
+            params = params | {"jaxpr": closed.replace(jaxpr=_strengthened(closed.jaxpr, passed))}
+        eqns.append(eqn.replace(invars=new(eqn.invars), params=params))
     return jaxpr.replace(invars=new(jaxpr.invars), eqns=eqns, outvars=new(jaxpr.outvars))
 
 

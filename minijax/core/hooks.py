@@ -293,6 +293,10 @@ class Hooks(Slots):
         """Return the types of the results of a primitive, with their placements."""
         return primitive.rule_shape(*avals, **params)
 
+    def varied(self, x: Any, aval: Any) -> Any:
+        """Return a value that varies over the manual mesh axes that a type says."""
+        return x
+
     def aligned(self, trace: Any, atoms: Any, error: Any) -> Any:
         """Return the operands of an equation as its layout rule, which raised `error`, wants them."""
         raise error

@@ -112,7 +112,7 @@ def aligned(trace: Any, atoms: Sequence[Any], found: Misplaced) -> list[Any]:
         raise error from None
 
 
-hooks.fill(aligned=aligned)
+hooks.fill(aligned=aligned, varied=lambda x, aval: vary(x, vma_of(aval) - vma_of(get_aval(x))))
 
 
 # -- sums over the axes of a mesh that are still to be taken ------------------------------------------

@@ -286,8 +286,12 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return float0_zeros(aval.shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
-        return _zeros_by_rule(aval)
-    scalar = scalar_of_type(value, aval.dtype, aval.weak_type)
+        zero = aval.dtype.rule("zero")
+        if zero is None:
+            return aval.dtype.zeros(aval)
+        scalar = zero(aval.dtype)
+    else:
+        scalar = scalar_of_type(value, aval.dtype, aval.weak_type)
     where = None if aval.placement is None else hooks.stated_sharding(aval)
     if not aval.shape and where is None:
         return scalar
@@ -296,22 +300,10 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     )
 
 
-def _zeros_by_rule(aval: ShapedArray) -> Any:
-    """Zeros of an extended dtype."""
-    zero = aval.dtype.rule("zero")
-    if zero is None:
-        return aval.dtype.zeros(aval)
-    return broadcast_in_dim_p.bind(
-        zero(aval.dtype),
-        shape=aval.shape,
-        broadcast_dimensions=(),
-        sharding=hooks.stated_sharding(aval),
-    )
-
-
 def instantiate(x: Any) -> Any:
     """A tangent as a value: zeros are made."""
     if type(x) is not Zero:
         return x
     zero = x.aval.vspace_zero
-    return full_like_aval(0, x.aval) if zero is None else zero()
+    made = full_like_aval(0, x.aval) if zero is None else zero()
+    return made if x.aval.placement is None else hooks.varied(made, x.aval)

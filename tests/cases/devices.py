@@ -799,6 +799,22 @@ programs({
     "shard_map cond": lambda t: t.m.jit(t.mapped(
         lambda a: t.lax.cond(t.lax.axis_index("x") > 1, lambda v: v * 2, lambda v: v, a),
         t.P("x"), t.P("x")))(X),
+    **{
+        f"{kind} of shard_map of {name}": lambda t, f=f, d=d: d(t, lambda v: t.jnp.sum(
+            t.mapped(lambda a: f(t, a), t.P("x", "y"), t.P("x", "y"))(v) ** 2))(X)
+        for kind, d in {
+            "grad": lambda t, f: t.m.grad(f),
+            "grad of grad": lambda t, f: t.m.grad(lambda v: t.jnp.sum(t.m.grad(f)(v) ** 2)),
+        }.items()
+        for name, f in {  # branches whose results are, or have tangents that are, zero
+            "a choice or zeros": lambda t, a: t.lax.cond(
+                a[0, 0] > 1, lambda: a * a, lambda: t.jnp.zeros_like(a)),
+            "a choice or a constant": lambda t, a: t.lax.switch(
+                t.lax.axis_index("x"), [lambda v: v, t.lax.stop_gradient, t.jnp.sin], a),
+            "a choice in each step": lambda t, a: t.lax.scan(lambda c, x: (t.lax.cond(
+                x[0] > 1, lambda: c * x, lambda: t.jnp.zeros_like(c)), c * x), a[0] * 0 + 1, a)[1],
+        }.items()
+    },
     "shard_map not replicated": lambda t: t.mapped(lambda a: a, t.P("x"), t.P())(X),
     "shard_map uneven": lambda t: t.mapped(lambda a: a, t.P("x"), t.P("x"))(X[:3]),
     "shard_map rank": lambda t: t.mapped(lambda a: a, t.P(None, None, "x"), t.P("x"))(X),

@@ -66,11 +66,14 @@ class _Results:
 def launcher(executable: Any, devices: Sequence[Any]) -> Callable:
     """Return `execute(buffers, with_tokens=False)`, which launches a program on its devices.
 
-    One that runs on a single device, or not on CPUs, is launched by jaxlib's own method.
+    One that runs on a single device is launched by jaxlib's own method, which raises an error for a
+    buffer that was donated; on several devices it would end the process.
     """
     launch = executable.execute_sharded
-    if len(devices) == 1 or devices[0].platform != "cpu":
+    if len(devices) == 1:
         return launch
+    if devices[0].platform != "cpu":
+        return lambda buffers, *with_tokens: launch(_kept(buffers), *with_tokens)
     client = devices[0].client
     queue = _queues.setdefault(client, _Queue())
     lock, tokens = queue.lock, queue.tokens
@@ -82,6 +85,7 @@ def launcher(executable: Any, devices: Sequence[Any]) -> Callable:
     def execute(buffers: Sequence[Any], with_tokens: bool = False) -> Any:
         if _refuse is not None:
             _refuse()
+        _kept(buffers)
         with lock:
             while len(tokens) >= most:
                 queue.await_oldest()
@@ -91,6 +95,17 @@ def launcher(executable: Any, devices: Sequence[Any]) -> Callable:
         return _Results(results, token) if with_tokens else results
 
     return execute
+
+
+def _kept(buffers: Sequence[Any]) -> Sequence[Any]:
+    """Return the buffers; JaxRuntimeError, as on a single device, if one was deleted or donated."""
+    for index, buffer in enumerate(buffers):
+        if buffer.is_deleted():
+            raise _jax.JaxRuntimeError(
+                f"INVALID_ARGUMENT: Invalid buffer passed to Execute() as argument {index}: Buffer has "
+                "been deleted or donated."
+            )
+    return buffers
 
 
 @contextlib.contextmanager

@@ -722,6 +722,26 @@ def _with_mesh(t):
         return t.m.jit(lambda a: t.lax.with_sharding_constraint(a * 2, t.P("x", "y")))(X)
 
 
+# -- arrays that were donated ------------------------------------------------------------------------
+
+
+def _used_again(t, use):
+    """Upstream's jaxlib ends the process unless the array is known to be deleted."""
+    a = t.put("x")
+    t.m.jit(lambda a: a + 1, donate_argnums=0)(a)
+    return use(a)
+
+
+programs({
+    "donated and added to": lambda t: _used_again(t, lambda a: a + 1),
+    "donated and given to jit": lambda t: _used_again(t, t.m.jit(lambda a: a * 2)),
+    "donated again": lambda t: _used_again(t, t.m.jit(lambda a: a + 1, donate_argnums=0)),
+    "donated and moved": lambda t: _used_again(t, lambda a: t.m.device_put(a, t.named("y"))),
+    "a part of what was donated": lambda t: (lambda a: (
+        part := a.addressable_shards[0].data, t.m.jit(t.jnp.sin, donate_argnums=0)(a), part + 1
+    )[-1])(t.put("x")),
+})  # fmt: skip
+
 # -- shard_map -------------------------------------------------------------------------------------
 
 

@@ -310,9 +310,15 @@ _known: dict[Any, Any] = {}
 
 
 class _Interned:
-    """A mesh of which equal ones are one object."""
+    """A mesh of which equal ones are one object, which nobody may change."""
 
     __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}: make a mesh with update()")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete field {name!r}")
 
     def __copy__(self) -> Any:
         return self
@@ -375,16 +381,17 @@ class AbstractMesh(_Interned, _Axes):
         abstract_device: Any = None,
     ) -> AbstractMesh:
         self = super().__new__(cls)
-        self.axis_sizes = tuple(axis_sizes)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        own = vars(self)
+        own["axis_sizes"] = tuple(axis_sizes)
+        own["axis_names"] = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(
                 f"AbstractMesh: {len(self.axis_sizes)} sizes for axes named {self.axis_names}."
             )
-        self.axis_types = _axis_types(cls, axis_types, self.axis_names)
+        own["axis_types"] = _axis_types(cls, axis_types, self.axis_names)
         if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
             raise TypeError(f"abstract_device must be an AbstractDevice; got {abstract_device!r}.")
-        self.abstract_device = abstract_device
+        own["abstract_device"] = abstract_device
         return _known.setdefault(self, self)
 
     def __reduce__(self) -> Any:
@@ -443,9 +450,10 @@ class Mesh(_Interned, _Axes):
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         self = super().__new__(cls)
-        self.devices = np.array(devices, dtype=object)
+        own = vars(self)
+        own["devices"] = np.array(devices, dtype=object)
         self.devices.flags.writeable = False
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        own["axis_names"] = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if None in self.axis_names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
         if self.devices.ndim != len(self.axis_names):
@@ -454,7 +462,7 @@ class Mesh(_Interned, _Axes):
                 "its second argument (`axis_names`), but got devices.ndim == "
                 f"{self.devices.ndim} and len(axis_names) == {len(self.axis_names)}."
             )
-        self.axis_types = _axis_types(cls, axis_types, self.axis_names)
+        own["axis_types"] = _axis_types(cls, axis_types, self.axis_names)
         Mesh.made = True
         return _known.setdefault(self, self)
 

@@ -251,7 +251,10 @@ class NamedSharding(Sharding):
 
     def update(self, **changes: Any) -> NamedSharding:
         names = ("mesh", "spec", "memory_kind")
-        return NamedSharding(**{name: changes.get(name, getattr(self, name)) for name in names})
+        stated = {name: changes.get(name, getattr(self, name)) for name in names}
+        if not isinstance(stated["spec"], PartitionSpec):  # the parts alone
+            stated["spec"] = PartitionSpec(*stated["spec"])
+        return NamedSharding(**stated)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         """Return XLA's own sharding; jaxlib asks for it whenever it puts an array somewhere."""

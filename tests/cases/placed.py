@@ -30,6 +30,10 @@ OBJECTS = """
     Mesh(np.array(devices[0]), ())
     mesh.update(axis_types=(AxisType.Explicit,) * 2)
     mesh.update(parts=3)  # own words
+    setattr(mesh, 'axis_names', ('a', 'b'))  # own words
+    setattr(mesh.abstract_mesh, 'axis_names', ('a', 'b'))  # own words
+    delattr(mesh, 'devices')  # own words
+    named.update(spec=('y',)), named.update(spec=['y', None]), named.update(spec='y')
     copy.deepcopy(mesh) is mesh
     copy.copy(mesh) is mesh
     pickle.loads(pickle.dumps(mesh.abstract_mesh)) is mesh.abstract_mesh
@@ -520,11 +524,18 @@ AHEAD = """
     compiled(X, in_shardings=named)(jax.device_put(X, named))
     compiled(X, in_shardings=named)(jax.device_put(X, NamedSharding(mesh, P())))
     compiled(X, in_shardings=NamedSharding(mesh, P()))(jax.device_put(X, NamedSharding(explicit, P())))
+    [(jax.typeof(y), y.sharding) for y in jit(lambda a: (a, a * 2, a.sum(1)), in_shardings=NamedSharding(explicit, P('x')))(X)]
+    [jit(lambda a: a)(jax.device_put(X, NamedSharding(explicit, P(*p)))).sharding.spec for p in ((), ('x',), (None, 'y'))]
+    [jnp.sin(jax.device_put(X, NamedSharding(mixed, P(*p)))).sharding.spec for p in ((), ('x',), ('y',), (None, 'x'))]
+    [jit(lambda a: (a, a.T, a.sum(1)))(jax.device_put(X, NamedSharding(mixed, P(*p))))[1].sharding.spec for p in ((), ('x',), ('y',))]
     jax.pmap(lambda a, b: a, donate_argnums=1, static_broadcasted_argnums=1)(X, 3)
 """
 
 # within set_mesh(explicit)
 EXPLICIT = """
+    [(jax.typeof(y), y.sharding) for y in jit(lambda a: (a, a * 2), in_shardings=P('x'))(X)]
+    jit(lambda a: a, in_shardings=P('x'))(on(X, 'x')), jit(lambda a: a)(X).sharding.spec, jit(lambda a: a * 2)(X).sharding.spec
+    jit(lambda a: a, in_shardings=P('x'), out_shardings=P('y'))(X)
     jax.sharding.get_mesh()
     jit(lambda a: jax.sharding.get_mesh() and a)(X)
     vmap(lambda a: jax.sharding.get_mesh() and a)(X)

@@ -45,7 +45,7 @@ class ProgramPlacement:
     """
 
     __slots__ = (
-        "args", "committed", "decisive", "default", "devices", "layouts", "mesh", "outs", "ranks",
+        "args", "committed", "decisive", "default", "devices", "layouts", "mesh", "outs", "ranks", "typed",
     )  # fmt: skip
 
     def __init__(self, default: Any, committed: bool, mesh: Any):
@@ -57,6 +57,7 @@ class ProgramPlacement:
         self.args: list[Any] = []
         self.ranks: list[int] = []  # of the arguments
         self.outs: list[Any] = []
+        self.typed = False  # whether types say, over explicit axes, how results lie
         self.layouts: ProgramLayouts | None = None
 
     @property
@@ -152,10 +153,19 @@ class ProgramPlacement:
         if any(where is None for where in found):
             hlos = executables.result_shardings(executable)
             found = [
-                self._by_name(hlo, ndim) if where is None else where
+                self._of_rank(self._by_name(hlo, ndim), ndim) if where is None else where
                 for where, hlo, ndim in zip(found, hlos, ndims, strict=True)
             ]
         return found
+
+    def _of_rank(self, where: Any, ndim: int) -> Any:
+        """Return a layout that XLA chose; one that types say, with a part for each dimension."""
+        if not self.typed or not isinstance(where, NamedSharding):
+            return where
+        parts, explicit = where.spec.partitions, where.mesh.explicit_axes
+        if any(name not in explicit for part in parts for name in meshes.axes_of(part)):
+            return where
+        return where.with_parts([*parts, *[None] * (ndim - len(parts))])
 
     def _on_one(self, ndim: int) -> Any:
         """Return the layout of a result on one device, where all layouts are one.
@@ -238,12 +248,15 @@ def place(
             found.decisive = where
             break
     found.ranks = [getattr(signature.aval, "ndim", 0) for signature in signatures]
-    found.outs = asked_out
+    found.outs = list(asked_out)
     if found.mesh is not None and found.mesh.explicit_axes:
-        found.outs = [
-            _typed(found.mesh, var.aval) if where is None else where
-            for where, var in zip(asked_out, jaxpr.outvars, strict=True)
-        ]
+        lying = _untyped(jaxpr, found, signatures) if found.mesh.are_all_axes_explicit else {}
+        found.typed = _has_types(jaxpr, signatures)
+        for index, var in enumerate(jaxpr.outvars):
+            if asked_out[index] is None and type(var) is Var and var in lying:
+                found.outs[index] = lying[var]
+            elif asked_out[index] is None and found.typed:
+                found.outs[index] = _typed(found.mesh, var.aval)
     if found.spmd:
         for where, var in zip(
             [*found.args, *asked_out], [*jaxpr.invars, *jaxpr.outvars], strict=True
@@ -254,6 +267,33 @@ def place(
     layouts = ProgramLayouts(jaxpr, signatures, found.args, ins, outs, identities)
     found.layouts = None if layouts.are_default else layouts
     return found
+
+
+def _untyped(jaxpr: Jaxpr, found: ProgramPlacement, signatures: Sequence[Signature]) -> dict:
+    """How arguments lie over the mesh whose types do not say it: so lie results that are these."""
+    lying = {
+        var: where
+        for var, where, own in zip(jaxpr.invars, found.args, signatures, strict=True)
+        if getattr(where, "mesh", None) is found.mesh and not own.committed
+    }
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is asked_place_p and not eqn.params["result"] and eqn.invars[0] in lying:
+            lying[eqn.outvars[0]] = lying[eqn.invars[0]]
+    return lying
+
+
+def _has_types(jaxpr: Jaxpr, signatures: Sequence[Signature]) -> bool:
+    """Whether types of a program say how its values lie: by the mesh in force, or its arguments'."""
+    return (
+        not meshes.get_abstract_mesh().empty
+        or any(_is_explicit(signature.sharding) for signature in signatures)
+        or any(explicit_of(var.aval) is not None for var in jaxpr.outvars)
+    )
+
+
+def _is_explicit(where: Any) -> bool:
+    mesh = getattr(where, "mesh", None)
+    return mesh is not None and bool(mesh.explicit_axes)
 
 
 def _typed(mesh: Any, aval: Any) -> Any:

@@ -207,15 +207,16 @@ def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str |
     """Draw by inverting the cumulative chances; without replacement, the largest of log chances
     with Gumbel noise.
     """
-    if not dtypes.issubdtype(p.dtype, np.inexact):
-        p = converted(p, dtypes.float_())
+    p = converted(
+        p, float_dtype("uniform" if replace else "gumbel", dtypes.to_inexact_dtype(p.dtype))
+    )
     if replace:
         total = jnp.cumsum(p)
         level = lax.sub(total.dtype.type(1), unit_uniform(key, shape, total.dtype))
         return converted(jnp.searchsorted(total, lax.mul(total[-1], level)), dtypes.int_())
     noise = gumbel_of(key, p.shape, p.dtype, gumbel_mode(mode))
     best = lax.top_k(lax.add(noise, lax.log(p)), math.prod(shape))[1]
-    return lax.reshape(best, shape)
+    return lax.reshape(converted(best, dtypes.int_()), shape)
 
 
 # -- categorical ----------------------------------------------------------------------------------------

@@ -281,6 +281,16 @@ WIDE = {
 }
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float16", "float32", "float64"])
+def test_chances_of_any_dtype(dtype, replace, wide):
+    """Chances that are no floats are converted to the dtype that functions of numbers compute in."""
+    p = np.array([1, 0, 1, 1, 0]).astype(dtype)
+    with x64(wide):
+        in_both("choice", lambda m: m.random.choice(m.random.key(1), 5, (3,), replace, p))
+
+
 @pytest.mark.parametrize("name", WIDE)
 def test_wide(name):
     with x64(True):
@@ -521,6 +531,10 @@ KEY_ERRORS = {
     "negative shape": lambda m, k, ks: m.random.lognormal(k, 1.0, (-1,)),
     "float choice": lambda m, k, ks: m.random.choice(k, 0, (3,)),
     "choice without replacement": lambda m, k, ks: m.random.choice(k, 3, (4,), replace=False),
+    "complex chances": lambda m, k, ks: m.random.choice(k, 4, (3,), p=P.astype(np.complex64)),
+    "complex chances without replacement": lambda m, k, ks: m.random.choice(
+        k, 4, (3,), False, P.astype(np.complex64)
+    ),
     "float permutation": lambda m, k, ks: m.random.permutation(k, 1.5),
 }
 

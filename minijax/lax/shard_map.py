@@ -480,7 +480,14 @@ def _flat_specs(what: str, given: Any, tree: Any) -> list[PartitionSpec]:
 
 
 def _out_specs(specs: Any, tree: Any) -> list[PartitionSpec]:
-    return [P() if spec is None else spec for spec in _flat_specs("out_specs", specs, tree)]
+    found = _flat_specs("out_specs", specs, tree)
+    if any(spec is None for spec in found):
+        raise ValueError(
+            f"pytree structure error: different types at key path\n    shard_map out_specs\nThe specs "
+            f"{specs} have a None, which stands for no array, where the result has one: its tree is {tree}. "
+            "Write P() for an array that is not split."
+        )
+    return found
 
 
 def chosen_mesh(mesh: Any) -> Any:
@@ -597,7 +604,7 @@ def shard_map(
         leaves, in_tree = tree_util.flatten(args)
         if isinstance(where, AbstractMesh) and local.context.trace.eager:
             _check_on_devices(leaves, where)
-        if in_specs is Infer or in_specs is None:
+        if in_specs is Infer or (in_specs is None and manual.isdisjoint(where.auto_axes)):
             _check_inferable(f, where, manual)
             avals = tuple([get_aval(x) for x in leaves])
             ins = [typed_spec(a) for a in avals]
@@ -610,7 +617,7 @@ def shard_map(
             if refs:
                 key = (where, manual, in_tree, tuple(ins), refs)
                 if key not in on_values:
-                    last = tuple([ins[n] for n in refs])
+                    last = tuple([P() if ins[n] is None else ins[n] for n in refs])
                     on_values[key] = shard_map(
                         _with_values(f, in_tree, refs), mesh=where, in_specs=tuple(ins),
                         out_specs=(out_specs, last), axis_names=manual, check_vma=check_vma,

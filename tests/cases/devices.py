@@ -836,6 +836,19 @@ programs({
         }.items()
     },
     "shard_map not replicated": lambda t: t.mapped(lambda a: a, t.P("x"), t.P())(X),
+    "shard_map of what is closed over": lambda t: t.mapped(lambda a: a * 2, None, t.P())(X),
+    **{
+        f"shard_map out_specs {name}": lambda t, out=out: t.mapped(
+            lambda a: (a, {"b": a}), t.P("x"), out(t.P("x")), check_vma=False)(X)
+        for name, out in {
+            "None": lambda p: None,
+            "with a None": lambda p: (p, None),
+            "with a None within": lambda p: (p, {"b": None}),
+            "for all": lambda p: p,
+        }.items()
+    },
+    "shard_map out_specs of nothing": lambda t: t.mapped(
+        lambda a: (a, None), t.P("x"), (t.P("x"), None))(X),
     "shard_map uneven": lambda t: t.mapped(lambda a: a, t.P("x"), t.P("x"))(X[:3]),
     "shard_map rank": lambda t: t.mapped(lambda a: a, t.P(None, None, "x"), t.P("x"))(X),
 })  # fmt: skip

@@ -525,6 +525,8 @@ AHEAD = """
     compiled(X, in_shardings=named)(jax.device_put(X, NamedSharding(mesh, P())))
     compiled(X, in_shardings=NamedSharding(mesh, P()))(jax.device_put(X, NamedSharding(explicit, P())))
     [(jax.typeof(y), y.sharding) for y in jit(lambda a: (a, a * 2, a.sum(1)), in_shardings=NamedSharding(explicit, P('x')))(X)]
+    jax.sharding.auto_axes(lambda b: b * 2, axes='y', out_sharding=P())(jax.device_put(X, NamedSharding(explicit, P())))
+    jax.sharding.explicit_axes(lambda b: b * 2, axes='y', in_sharding=P())(A1)
     [jit(lambda a: a)(jax.device_put(X, NamedSharding(explicit, P(*p)))).sharding.spec for p in ((), ('x',), (None, 'y'))]
     [jnp.sin(jax.device_put(X, NamedSharding(mixed, P(*p)))).sharding.spec for p in ((), ('x',), ('y',), (None, 'x'))]
     [jit(lambda a: (a, a.T, a.sum(1)))(jax.device_put(X, NamedSharding(mixed, P(*p))))[1].sharding.spec for p in ((), ('x',), ('y',))]

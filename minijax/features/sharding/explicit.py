@@ -131,7 +131,7 @@ def _mesh_for(what: str, arrays: Sequence[Any], axes: Any, asked: Any) -> tuple[
         )
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     for name in names:
-        if name not in mesh.axis_names:
+        if name not in mesh.axis_names and not mesh.empty:
             raise KeyError(name)
     return mesh, names
 

@@ -270,7 +270,7 @@ def place(
 
 
 def _untyped(jaxpr: Jaxpr, found: ProgramPlacement, signatures: Sequence[Signature]) -> dict:
-    """How arguments lie over the mesh whose types do not say it: so lie results that are these."""
+    """Return where arguments lie over the mesh whose types do not say it, for results that are these."""
     lying = {
         var: where
         for var, where, own in zip(jaxpr.invars, found.args, signatures, strict=True)

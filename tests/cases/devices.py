@@ -836,6 +836,15 @@ programs({
         }.items()
     },
     "shard_map not replicated": lambda t: t.mapped(lambda a: a, t.P("x"), t.P())(X),
+    **{  # the part of the first device is the value, whichever the devices have
+        f"{name} of parts that differ": lambda t, f=f: f(t, t.mapped(
+            lambda a: a + 100 * t.lax.axis_index("y"), t.P("x"), t.P("x"), check_vma=False)(X))
+        for name, f in {
+            "value": lambda t, a: t.jnp.asarray(np.asarray(a)),
+            "a copy": lambda t, a: t.m.device_put(a, t.m.devices()[3]),
+            "all": lambda t, a: t.m.device_put(a, t.named()),
+        }.items()
+    },
     "shard_map of what is closed over": lambda t: t.mapped(lambda a: a * 2, None, t.P())(X),
     **{
         f"shard_map out_specs {name}": lambda t, out=out: t.mapped(

@@ -81,7 +81,7 @@ def _make_plan(traced: Sequence[Traced]) -> _Plan:
 
 
 def _passed_on(jaxprs: Sequence[Jaxpr]) -> list[int | None]:
-    """For each output, the number of the input that it is in all of these programs."""
+    """Number, for each output, the input that it is in all of these programs; None if none is."""
     numbers = [{id(var): k for k, var in enumerate(jaxpr.invars)} for jaxpr in jaxprs]
     passed: list[int | None] = []
     for outs in zip(*[jaxpr.outvars for jaxpr in jaxprs], strict=True):

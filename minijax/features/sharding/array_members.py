@@ -105,11 +105,20 @@ class _Members(ArrayImpl):
     @property
     def addressable_shards(self) -> list[Shard]:
         """List of the parts of the array on devices of this process."""
-        return [part for part in self.global_shards if part.data is not None]
+        shards = self.global_shards
+        if self.is_fully_addressable:
+            return shards
+        return [part for part in shards if part.data is not None]
 
     @property
     def global_shards(self) -> list[Shard]:
         """List of the parts of the array, of which those on devices of other processes have no data."""
+        self._check_deleted()
+        if "_shards" not in vars(self):  # made once: it takes 9 us of eight devices
+            vars(self)["_shards"] = self._made_shards()
+        return vars(self)["_shards"]
+
+    def _made_shards(self) -> list[Shard]:
         where, shape = self.signature.sharding, self.aval.shape
         aval = self.aval.update(shape=where.shard_shape(shape), sharding=None)
         ordered = self.signature.place is not where

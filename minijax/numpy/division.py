@@ -22,6 +22,7 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     check_ranks,
+    common_dtype,
     converted,
     filled_like,
     number_like,
@@ -266,6 +267,7 @@ def _power(x1, x2):
 
 def _power_with_integer(x1: Any, x2: Any) -> Any:
     """An inexact base with an array of integers as exponents."""
+    common_dtype((x1, x2))  # for its check: the base keeps its dtype
     base = x1 if isinstance(x1, Array) else promote_dtypes(x1, x2)[0]
     x1, x2 = promote_shapes("power", base, x2)
     if not hasattr(x2, "dtype"):

@@ -1242,6 +1242,8 @@ def same(a, b):
     assert parts == [
         (s.device.id, s.index, s.replica_id, s.data.shape) for s in b.addressable_shards
     ]
+    kept, upstream_keeps = (x.addressable_shards is x.addressable_shards for x in (a, b))
+    assert kept == upstream_keeps
 
 
 def fewer(program):

@@ -60,7 +60,10 @@ _STIRLING = (
 
 
 def stirling_rest(x: Any) -> Any:
-    """Return the remainder of Stirling's formula (DLMF 5.11.1) for log(gamma(x)), for x >= 8."""
+    """Return the remainder of Stirling's formula (DLMF 5.11.1) for log(gamma(x)).
+
+    It has the digits of float64 from 8 on, those of float32 from 4 on.
+    """
     inverse = div(scalar_like(1, x), x)
     return mul(_polynomial([scalar_like(c, x) for c in _STIRLING], square(inverse)), inverse)
 

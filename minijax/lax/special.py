@@ -30,7 +30,7 @@ from minijax.lax.arithmetic import (
     sign,
     square,
     sub,
-)  # fmt: skip
+)
 from minijax.lax.compare import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, le, lt, ne, select
 from minijax.lax.control_flow.loops import while_loop
 from minijax.lax.convert import convert_element_type, to_dtype

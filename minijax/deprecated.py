@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+import sys
 import warnings
 from typing import Any
 
@@ -227,5 +228,7 @@ def moved(module: str, name: str, absent: str | None = None) -> Any:
         said = why_removed(own, name) or absent
         raise AttributeError(said or f"module {module!r} has no attribute {name!r}")
     place, _, attribute = found[0].partition(":")
-    warnings.warn(found[1], DeprecationWarning, stacklevel=user_stacklevel())
+    # `from package import name` asks twice: first importlib whether there is one.
+    if sys._getframe(2).f_globals.get("__name__") != "importlib._bootstrap":
+        warnings.warn(found[1], DeprecationWarning, stacklevel=user_stacklevel())
     return operator.attrgetter(attribute or name)(importlib.import_module(place))

@@ -188,6 +188,15 @@ def test_deprecated_name(path):
     assert callable(ours) == callable(theirs)
 
 
+@pytest.mark.parametrize("path", DEPRECATED)
+def test_deprecated_name_warns_once_in_an_import(path):
+    module, name = f"minijax.{path}".rsplit(".", 1)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        exec(f"from {module} import {name}", {})
+    assert [w.category for w in found] == [DeprecationWarning]
+
+
 def _entered(mesh):
     with mesh:
         return mesh.shape["x"]

@@ -246,6 +246,9 @@ class ClosedJaxpr:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Apply each equation in the current trace."""
+    jaxpr = getattr(
+        jaxpr, "jaxpr", jaxpr
+    )  # of a closed one, whose constants are given all the same
     if not isinstance(jaxpr, Jaxpr):
         raise TypeError(f"eval_jaxpr takes a Jaxpr and its constants; got {jaxpr!r}.")
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))

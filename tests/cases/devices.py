@@ -1244,6 +1244,8 @@ def same(a, b):
     ]
     kept, upstream_keeps = (x.addressable_shards is x.addressable_shards for x in (a, b))
     assert kept == upstream_keeps
+    if not b.committed and b.addressable_shards[0].data is b:
+        assert a.addressable_shards[0].data is a
 
 
 def fewer(program):

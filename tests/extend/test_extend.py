@@ -296,6 +296,15 @@ def test_partly_known():
     in_both(run)
 
 
+def test_eval_jaxpr_of_a_closed_jaxpr():
+    def run(m):
+        table = np.arange(3, dtype=np.float32)
+        closed = m.make_jaxpr(lambda x: x * m.numpy.asarray(table) + m.jit(m.numpy.cos)(x))(2.0)
+        return m.core.eval_jaxpr(closed, closed.consts, 2.0)
+
+    in_both(run)
+
+
 # -- checkify -------------------------------------------------------------------------------------
 
 

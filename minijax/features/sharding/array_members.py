@@ -114,8 +114,10 @@ class _Members(ArrayImpl):
     def global_shards(self) -> list[Shard]:
         """List of the parts of the array, of which those on devices of other processes have no data."""
         self._check_deleted()
-        if len(self.signature.sharding._device_assignment) == 1:
-            return self._made_shards()
+        where = self.signature.sharding
+        if len(where._device_assignment) == 1:
+            data = self if where.is_fully_addressable else None
+            return [Shard(*where._device_assignment, where, self.aval.shape, data)]
         if "_shards" not in vars(self):  # made once: it takes 9 us of eight devices
             vars(self)["_shards"] = self._made_shards()
         return vars(self)["_shards"]
@@ -124,7 +126,7 @@ class _Members(ArrayImpl):
         where, shape = self.signature.sharding, self.aval.shape
         aval = self.aval.update(shape=where.shard_shape(shape), sharding=None)
         ordered = self.signature.place is not where
-        mine, parts = where.addressable_devices, iter(self._parts())
+        mine, parts = where.addressable_devices, iter(buffers.parts_of(self._buffer))
         shards = []
         for device in where._device_assignment:
             data = None
@@ -134,12 +136,6 @@ class _Members(ArrayImpl):
                 data = ArrayImpl(buffer, Signature(aval, place, self.committed))
             shards.append(Shard(device, where, shape, data))
         return shards
-
-    def _parts(self) -> list[Any]:
-        self._check_deleted()
-        where = self.signature.sharding
-        one = len(where._device_assignment) == 1
-        return [self._buffer] if one else buffers.parts_of(self._buffer)
 
     def addressable_data(self, index: int) -> ArrayImpl:
         """Return the part of the array on one of the devices of this process.
@@ -165,7 +161,7 @@ class _Members(ArrayImpl):
             raise AttributeError("an array of random keys has no format: ask random.key_data(x)")
         if self._buffer.is_deleted():
             return layouts.Format(None, self.signature.sharding)
-        return layouts.format_of(self._parts()[0], self.signature.sharding)
+        return layouts.format_of(buffers.parts_of(self._buffer)[0], self.signature.sharding)
 
     @property
     def platform(self) -> str:

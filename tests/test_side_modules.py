@@ -68,14 +68,14 @@ def test_composite_text():
 
 def test_compilations_are_recorded():
     seen = []
-    listen = lambda event, duration, **kwargs: seen.append((event, kwargs["fun_name"]))
+    listen = lambda event, duration, **kwargs: seen.append((event, kwargs.get("fun_name")))
     minijax.monitoring.register_event_duration_secs_listener(listen)
     try:
         f = minijax.jit(lambda x: x * 3 + 1)
         f(X), f(X)
     finally:
         minijax.monitoring.unregister_event_duration_listener(listen)
-    stages = [event.rpartition("/")[2] for event, _ in seen]
+    stages = [event.rpartition("/")[2] for event, name in seen if name]  # without the disk cache's
     wanted = ["jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration"]
     assert stages == wanted
     with pytest.raises(AssertionError):

@@ -148,10 +148,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "finfo": "minijax.numpy:finfo",
     },
     "jax._src.effects": {
-        **_of(_SCOPES,
-            "custom_derivatives_allowed_effects partial_eval_kept_effects "
-            "shardable_ordered_effects"
-        ),
+        **_of(_SCOPES, "custom_derivatives_allowed_effects partial_eval_kept_effects"),
         "EffectTypeSet": "minijax.core.effects:EffectTypes",
         "Effects": "minijax.extend.core:Effects",
         "control_flow_allowed_effects": "minijax.core.effects:control_flow_allowed",
@@ -159,6 +156,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "no_effects": "minijax.core.primitive:no_effects",
         "ordered_effects": "minijax.core.effects:ordered_types",
         "remat_allowed_effects": "minijax.core.effects:remat_allowed",
+        "shardable_ordered_effects": "minijax.features.effects.kinds:shardable",
     },
     "jax._src.export.shape_poly": {"_DimExpr": "minijax.features.symbolic.dims:DimExpr"},
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},

@@ -23,7 +23,7 @@ from minijax.core.effects import ordered_types
 from minijax.core.primitive import Primitive
 from minijax.core.source import Source, capture
 from minijax.core.trace import Tracer, eval_trace, set_trace
-from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
+from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect, check_shardable
 from minijax.features.sharding.constraints import with_types
 from minijax.lax.callbacks import lower_callback
 from minijax.lax.collective_lowering import once
@@ -89,6 +89,7 @@ def _looking(p: Primitive, run_of: Callable, effect_of: Callable) -> None:
             return ()
 
         if ordered_types.contains(effect):
+            check_shardable(effect, b.module.devices)
             return lower_callback(b, operands, called, effect=effect)
         if params.get("partitioned") and b.module.manual is None:
             return lower_callback(b, operands, called, effect=effect, outs=(), partitioned=True)

@@ -29,6 +29,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr, jaxprs
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
+from minijax.features.effects.kinds import on_each_device
 from minijax.features.queries import is_ref
 from minijax.features.sharding.constraints import with_types
 from minijax.features.sharding.parts import part_aval, whole_aval
@@ -154,7 +155,9 @@ def _(*args, **params):
                 for spec, aval in zip(params["out_specs"], closed.out_avals, strict=True)
             ]
         )
-    return program_for(closed, "shard_map", arrays, keep_unused=True, out_shardings=places)(arrays)
+    with on_each_device():
+        program = program_for(closed, "shard_map", arrays, keep_unused=True, out_shardings=places)
+    return program(arrays)
 
 
 @shard_map_p.effects_rule

@@ -8,6 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.values import known_index, needs_value
+from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
@@ -59,7 +60,7 @@ def repeat(
             "broadcast_in_dim shape must have every element be an integer type, got "
             f"{type(repeats)}: repeat takes integers as repeats, not {repeats}."
         )
-    one = isinstance(repeats, (int, np.integer)) or is_dim(repeats)
+    plain = one = isinstance(repeats, (int, np.integer)) or is_dim(repeats)
     if not one:
         check_arraylike("repeat", a, repeats)
     if total_repeat_length is not None and total_repeat_length < 0:
@@ -82,7 +83,8 @@ def repeat(
             repeats, one = int(known.reshape(())), True
         else:
             total_repeat_length = int(known.sum())
-    if out_sharding is None and isinstance(a, Array) and explicit_of(a.aval) is not None:
+    free = plain and total_repeat_length is None and local.context.mesh is None
+    if out_sharding is None and isinstance(a, Array) and explicit_of(a.aval) and not free:
         parts = parts_of((ravel(a) if axis is None else a).aval)
         if parts[0 if axis is None else axis_of(axis, a.aval.ndim)]:
             raise ValueError(

@@ -15,6 +15,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class PartitionSpec:
     P('data', None)
     """
 
-    __slots__ = ("__weakref__", "_partitions", "reduced", "unreduced")
+    __slots__ = ("__weakref__", "_partitions", "_reduced", "_unreduced")
     __dir__ = hiding("split_axes", "sums")
 
     UNCONSTRAINED = UNCONSTRAINED
@@ -86,7 +87,7 @@ class PartitionSpec:
         self, *partitions: Any, unreduced: Any = _NO_AXIS, reduced: Any = _NO_AXIS
     ) -> None:
         self._partitions = tuple([_canonical(part) for part in partitions])
-        self.unreduced, self.reduced = unreduced, reduced
+        self._unreduced, self._reduced = unreduced, reduced
         if unreduced is not _NO_AXIS or reduced is not _NO_AXIS:
             self._check_sums()
 
@@ -110,16 +111,16 @@ class PartitionSpec:
                     f"partitions: {self._partitions} and {kind} axes: {frozenset(axes)}. Name each "
                     "axis once."
                 )
-            setattr(self, kind, frozenset(axes) if axes else _NO_AXIS)
+            setattr(self, f"_{kind}", frozenset(axes) if axes else _NO_AXIS)
         if self.unreduced & self.reduced:
             raise ValueError(
                 "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
                 f"{self.unreduced} and reduced: {self.reduced}: name each axis once."
             )
 
-    @property
-    def partitions(self) -> tuple[Any, ...]:
-        return self._partitions
+    partitions = property(attrgetter("_partitions"))
+    unreduced = property(attrgetter("_unreduced"))
+    reduced = property(attrgetter("_reduced"))
 
     @property
     def split_axes(self) -> frozenset[Any]:

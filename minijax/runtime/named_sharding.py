@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class NamedSharding(Sharding):
                 "attribute 'shape_tuple'."
             )
         super().__init__()
-        self.mesh, self.spec = mesh, spec
+        self._mesh, self._spec = mesh, spec
         _check_spec(mesh, spec)
         if isinstance(mesh, Mesh):
             devices = mesh.flat_devices
@@ -95,7 +96,9 @@ class NamedSharding(Sharding):
         self._hash = hash(key)
         self._indices, self._local, self._hlo = _memos.setdefault(key, ({}, {}, {}))
 
-    memory_kind = property(lambda self: self._memory_kind)
+    mesh = property(attrgetter("_mesh"))
+    spec = property(attrgetter("_spec"))
+    memory_kind = property(attrgetter("_memory_kind"))
 
     @property
     def device(self) -> Any:

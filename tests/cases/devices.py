@@ -393,6 +393,77 @@ PROGRAMS |= {
 }
 
 
+# -- repeats of a split array --------------------------------------------------------------------
+
+
+def _repeated(t, axis, within, repeats, **options):
+    kind = t.sharding.AxisType.Explicit
+    mesh = t.m.make_mesh((4, 2), ("x", "y"), (kind, kind))
+    split = t.m.device_put(X, t.sharding.NamedSharding(mesh, t.P(None, "y")))
+    with t.m.set_mesh(mesh) if within else contextlib.nullcontext():
+        return t.jnp.repeat(split, repeats, axis, **options)
+
+
+PROGRAMS |= {
+    f"repeat along {axis} by {name}, {'within' if within else 'on no'} mesh": (
+        lambda t, a=(axis, within, *given): _repeated(t, *a))
+    for axis in (0, 1, -1)
+    for within in (False, True)
+    for name, given in {"a number": (2,), "an array of one": (np.array([2]),)}.items()
+} | {
+    f"repeat along {axis} to a length": lambda t, axis=axis: _repeated(
+        t, axis, False, 2, total_repeat_length=X.shape[axis] * 2)
+    for axis in (0, 1)
+}  # fmt: skip
+
+
+# -- ordered prints ------------------------------------------------------------------------------
+
+
+def _shown(t, x):
+    t.m.debug.callback(lambda part: None, x, ordered=True)
+    return x * 2
+
+
+_OF_A_SHOWN = {
+    "jit": lambda t: t.m.jit(lambda x: _shown(t, x)),
+    "an eager call": lambda t: lambda x: _shown(t, x),
+    "a scan": lambda t: t.m.jit(
+        lambda x: t.lax.scan(lambda c, _: (_shown(t, c), None), x, length=2)[0]),
+    "a branch": lambda t: t.m.jit(
+        lambda x: t.lax.cond(x.sum() > 0, lambda x: _shown(t, x), lambda x: x, x)),
+    "eager shard_map": lambda t: t.mapped(lambda x: _shown(t, x), t.P("x"), t.P("x")),
+    "shard_map": lambda t: t.m.jit(t.mapped(lambda x: _shown(t, x), t.P("x"), t.P("x"))),
+    "pmap": lambda t: lambda x: t.m.pmap(lambda x: _shown(t, x))(np.asarray(x)),
+}  # fmt: skip
+PROGRAMS |= {
+    f"ordered callback in {name}": lambda t, f=f: f(t)(t.put("x"))
+    for name, f in _OF_A_SHOWN.items()
+}
+
+
+# -- what cannot be changed ----------------------------------------------------------------------
+
+
+def _unchanging(t):
+    """Whether attributes of specs, meshes and shardings can be set: arrays share these."""
+    where = t.named("x")
+    attributes = (
+        (where.spec, "partitions"), (where.spec, "unreduced"), (where.spec, "reduced"),
+        (where, "spec"), (where, "mesh"), (where, "memory_kind"), (t.mesh, "axis_names"),
+    )  # fmt: skip
+    refused = []
+    for thing, name in attributes:
+        try:
+            setattr(thing, name, getattr(thing, name))
+            refused.append(0)
+        except AttributeError:
+            refused.append(1)
+    return t.jnp.array(refused)
+
+
+PROGRAMS["attributes of shardings"] = _unchanging
+
 # -- equal meshes on several threads -----------------------------------------------------------------
 
 

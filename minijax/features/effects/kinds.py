@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
 from minijax.core.effects import (
     Effect,
+    EffectTypes,
     control_flow_allowed,
     lowerable,
     ordered_types,
     remat_allowed,
 )
 
-__all__ = ["DebugEffect", "IOEffect", "OrderedDebugEffect", "OrderedIOEffect", "is_io"]
+__all__ = [
+    "DebugEffect", "IOEffect", "OrderedDebugEffect", "OrderedIOEffect", "check_shardable", "is_io",
+    "on_each_device", "shardable",
+]  # fmt: skip
 
 
 class DebugEffect(Effect):
@@ -53,3 +62,24 @@ for _kind in (DebugEffect, OrderedDebugEffect):
     remat_allowed.add_type(_kind)
 for _kind in (OrderedDebugEffect, OrderedIOEffect):
     ordered_types.add_type(_kind)
+shardable = EffectTypes(OrderedIOEffect)
+_eager: ContextVar[bool] = ContextVar("_eager", default=False)
+
+
+@contextmanager
+def on_each_device() -> Iterator[None]:
+    """Let all ordered effects be those of every device: the order is that of an eager call."""
+    token = _eager.set(True)
+    try:
+        yield
+    finally:
+        _eager.reset(token)
+
+
+def check_shardable(effect: Effect, devices: Sequence[Any]) -> None:
+    """ValueError where a program for several devices has an ordered effect that each would have."""
+    if len(devices) > 1 and not (_eager.get() or shardable.contains(effect)):
+        raise ValueError(
+            "The following ordered effects are not supported for more than 1 device: "
+            f"[{effect!r}]. Leave out ordered=True, or use io_callback."
+        )

@@ -22,7 +22,7 @@ from minijax.extend import core as extended
 from minijax.features import program_check as checking
 from minijax.features.diagnostics.leaks import leaked
 from minijax.features.effects.inputs import JaxprInputEffect
-from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect, OrderedIOEffect
+from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.features.queries import is_dim, is_negative, max_dim, min_dim
 from minijax.features.references.effects import RefEffect
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
@@ -263,12 +263,11 @@ def resolve_input_effects(effs: Iterable[Any], invars: Sequence[Any]) -> set[Any
     return subst_input_effects(effs, dict(enumerate(invars)))
 
 
-# What libraries add their effects to, beside the sets that `core.effects` reads: custom rules and
-# splitting take all effects here, as they come.
+# What libraries add their effects to, beside the sets that `core.effects` and
+# `features.effects.kinds` read: custom rules and splitting take all effects here, as they come.
 _shown = (DebugEffect, OrderedDebugEffect)
 custom_derivatives_allowed_effects = EffectTypes(*_shown, NamedAxisEffect, RefEffect)
 partial_eval_kept_effects = EffectTypes(*_shown, RefEffect)
-shardable_ordered_effects = EffectTypes(OrderedIOEffect)
 
 # -- sizes -----------------------------------------------------------------------------------------
 

@@ -23,13 +23,15 @@ from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
+from minijax.runtime import platforms
+from minijax.runtime.guards import check_transfer
 from minijax.runtime.mesh import AbstractMesh
 from minijax.runtime.named_sharding import (
     NamedSharding,
     is_empty,
     sums_open,
 )
-from minijax.runtime.sharding import Sharding
+from minijax.runtime.sharding import Sharding, single_device
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = [
@@ -199,6 +201,8 @@ def made_on_host(size: int) -> bool:
 def _(x, **params):
     shape, context = params["shape"], local.context
     free = params["sharding"] is None and context.mesh is None
+    if free and isinstance(x, NUMBERS):
+        check_transfer("host_to_device", get_aval(x), single_device(platforms.default_device()))
     if free and isinstance(x, NUMBERS) and made_on_host(math.prod(shape)):
         aval = get_aval(x)
         # Where there are guards of the values, they look at those of a program.

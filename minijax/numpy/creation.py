@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import dlpack, dtypes, tree_util
 from minijax.arguments.functions import check_at_most, check_callable
-from minijax.arrays.array import ArrayImpl, as_typed, as_value
+from minijax.arrays.array import ArrayImpl, array_from_numpy, as_typed, as_value
 from minijax.config import local, override
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
@@ -750,7 +750,13 @@ def fromfunction(
     count = len(sizes)
     for axis in reversed(range(count)):
         function = vmap(function, in_axes=tuple([0 if i == axis else None for i in range(count)]))
-    places = [creation.iota(dtypes.int_(), n) if is_dim(n) else np.arange(n) for n in sizes]
+    whole = dtypes.int_()
+    places = [
+        creation.iota(whole, n)
+        if is_dim(n)
+        else array_from_numpy(np.arange(n, dtype=whole), explicit=None)
+        for n in sizes
+    ]
     return function(*[asarray(x, dtype=found) for x in places])
 
 

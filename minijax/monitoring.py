@@ -120,12 +120,21 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
-def record_stage(event: str, began: float, fun_name: str) -> None:
-    """Record a stage that began at a time (`time.time()`) and has just ended."""
-    log(_ENDED[event], fun_name, time.time() - began)
-    if _durations or _spans or _scalars:
-        ended = time.time()
+def begin_stage(event: str, fun_name: str, told: bool = True) -> float:
+    """Return the time, in seconds since the epoch, at which a stage begins, and record it if `told`."""
+    began = time.time()
+    if _scalars and told:
         record_scalar(event, began, fun_name=fun_name)
+    return began
+
+
+def end_stage(event: str, began: float, fun_name: str, told: bool = True) -> None:
+    """Record that a stage which began at this time has ended, if `told`."""
+    if not told:
+        return
+    log(_ENDED[event], fun_name, time.time() - began)
+    if _durations or _spans:
+        ended = time.time()
         record_event_duration_secs(event, ended - began, fun_name=fun_name)
         record_event_time_span(event, began, ended, fun_name=fun_name)
 

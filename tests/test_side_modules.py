@@ -82,6 +82,46 @@ def test_compilations_are_recorded():
         minijax.monitoring.unregister_event_duration_listener(listen)
 
 
+def test_events_of_compilations_agree(tmp_path):
+    """All that listeners hear of a nested program, which is compiled and then read from the disk."""
+
+    def heard(m):
+        seen = []
+        folder = tmp_path / m.__name__
+        settings = {
+            "jax_compilation_cache_dir": str(folder), "jax_enable_compilation_cache": True,
+            "jax_persistent_cache_min_compile_time_secs": 0.0,
+            "jax_persistent_cache_min_entry_size_bytes": -1,
+        }  # fmt: skip
+        names = [name.removeprefix("jax_") for name in settings]
+        before = [getattr(m.config, f"jax_{name}") for name in names]
+        listeners = {
+            "event": lambda event, **about: seen.append((event, about)),
+            "event_duration_secs": lambda event, _, **about: seen.append((event, "took", about)),
+            "scalar": lambda event, _, **about: seen.append((event, "begins", about)),
+        }
+        for name, value in settings.items():
+            m.config.update(name, value)
+        for kind, listener in listeners.items():
+            getattr(m.monitoring, f"register_{kind}_listener")(listener)
+        try:
+            for _ in range(2):
+                m.clear_caches()
+                reset = importlib.import_module(
+                    "minijax.runtime.cache" if m is minijax else "jax._src.compilation_cache"
+                )
+                reset.reset_cache()
+                inner = m.jit(lambda x: x * 5)
+                m.jit(lambda x: (inner(x) * 2).sum())(np.ones(3, np.float32))
+        finally:
+            m.monitoring.clear_event_listeners()
+            for name, value in zip(settings, before, strict=True):
+                m.config.update(name, value)
+        return [one for one in seen if not one[0].endswith(("using_cache", "disabled_cache"))]
+
+    assert heard(minijax) == heard(jax)
+
+
 def test_profile(tmp_path):
     profiler = minijax.profiler
     with profiler.trace(tmp_path, create_perfetto_trace=True):

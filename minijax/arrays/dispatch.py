@@ -8,7 +8,6 @@ for a jaxpr of one equation.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -70,7 +69,7 @@ def lower_program(
       constants, and takes tokens
     - `located`: whether the module says where its operations were made, for messages
     """
-    began = time.time()
+    began = monitoring.begin_stage(monitoring.LOWERED, f"jit({name})")
     monitoring.log_compiling(name, signatures, in_shardings)
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
@@ -101,7 +100,7 @@ def lower_program(
     _write_module(lowered, small, platform, exported, builder, shown)
     if not (located or exported):
         hooks.lowered(lowered, closed)
-    monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
+    monitoring.end_stage(monitoring.LOWERED, began, f"jit({name})")
     return lowered
 
 
@@ -169,7 +168,7 @@ def is_large_constant(value: Any) -> bool:
 
 def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program:
     """Compile a module; `located` makes one that says where operations were made, for errors."""
-    began = time.time()
+    began = monitoring.begin_stage(monitoring.COMPILED, f"jit({lowered.name})")
     hooks.check_module(lowered)
     compile_only = executables.is_compile_only(lowered.devices)
     done = hooks.compiling(lowered)
@@ -188,7 +187,7 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
         raise executables.JaxRuntimeError(message) from None
     finally:
         done()
-    monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
+    monitoring.end_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
     return (CompileOnlyProgram if compile_only else Program)(lowered, executable)
 
 

@@ -31,6 +31,7 @@ from minijax.runtime.versions import jaxlib_version_text, library_path
 __all__ = ["DiskCache", "cacheable", "disk_cache", "program_key", "reset_cache"]
 
 _MAGIC = b"minijax program 2\n"
+_FORMAT = "seconds of compilation, executable"  # what a payload is
 _DIGEST_SIZE = 32
 _SUFFIX = ".program"
 _NEW = ".new-"
@@ -66,7 +67,7 @@ def _machine() -> bytes:
     """Return what a host program depends on besides the module: the processor, and XLA's own flags."""
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
     own = plugins.library_identity(library_path)
-    parts = [platform.machine(), jaxlib_version_text, repr(own), *flags]
+    parts = [_FORMAT, platform.machine(), jaxlib_version_text, repr(own), *flags]
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(("flags", "Features", "model name")):

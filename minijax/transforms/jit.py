@@ -40,7 +40,7 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive
 from minijax.core.source import capture, joined
 from minijax.core.staging import recording_trace
-from minijax.core.trace import Tracer, check_alive
+from minijax.core.trace import Tracer, check_alive, eval_trace
 from minijax.runtime.platforms import Device
 from minijax.tracebacks import is_internal
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, cached_call, entry_of, gather
@@ -303,7 +303,8 @@ class PjitFunction(Generic[_P, _R]):
                 f"The __name__ of a function under jit must be a string: got {fun_name(fun)!r} of "
                 f"type {type(fun_name(fun))}, of {fun}."
             )
-        began = time.time()
+        alone = local.context.trace is eval_trace  # and no part of another program
+        began = monitoring.begin_stage(monitoring.TRACED, fun_name(fun), alone)
         wrap = self._asked and partial(self._asked.constrain, call)
         traced = trace_function(
             "jit", fun, call.in_tree, avals, statics=call.static_values(), wrap=wrap
@@ -312,7 +313,7 @@ class PjitFunction(Generic[_P, _R]):
             where = capture()
             for eqn in traced.closed.jaxpr.eqns:  # which are kept for calls from other lines
                 eqn.source = None if eqn.source == where else eqn.source
-        monitoring.record_stage(monitoring.TRACED, began, fun_name(fun))
+        monitoring.end_stage(monitoring.TRACED, began, fun_name(fun), alone)
         hooks.note_tracing(self, call, avals, time.time() - began)
         return traced
 

@@ -11,6 +11,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from minijax import tree_util
@@ -19,9 +20,10 @@ from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
-    "argument_names", "as_ints", "as_names", "aval_of_argument", "avals_of", "check_at_most",
-    "check_callable", "check_results", "debug_info", "fun_name", "infer_argnums_and_argnames",
-    "named_after", "path_of", "place_of", "signature_of",
+    "LaterArguments", "argument_names", "as_ints", "as_names", "aval_of_argument", "avals_of",
+    "check_at_most", "check_callable", "check_results", "debug_info", "fun_name",
+    "infer_argnums_and_argnames", "named_after", "path_of", "place_of", "signature_of",
+    "unnamed",
 ]  # fmt: skip
 
 
@@ -211,15 +213,7 @@ def path_of(fun: Callable, in_tree: Any, index: int, statics: Iterable = ()) -> 
 
 def place_of(fun: Callable) -> str:
     """The name of a function, and where its source stands if that is known."""
-    where = _line_of(fun)
-    return f"{fun_name(fun)} at {where}" if where else fun_name(fun)
-
-
-def _line_of(fun: Any) -> str:
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    code = getattr(inspect.unwrap(fun) if callable(fun) else fun, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return debug_info("", fun).func_src_info
 
 
 def aval_of_argument(
@@ -265,33 +259,89 @@ def debug_info(
 
 
 class _LazyDebugInfo(DebugInfo):
-    """Refers to the function weakly: programs outlive it in caches that it keys."""
+    """Refers to the function weakly: programs outlive it in caches that it keys.
 
-    __slots__ = ("_fun", "_names", "_statics", "_tree")
+    Of one that is gone its code says the line, and the names of arguments.
+    """
+
+    __slots__ = ("_definition", "_fun", "_names", "_statics", "_tree", "out_tree")
 
     def __init__(self, traced_for: str, fun: Callable, in_tree: Any, statics: Sequence = ()):
         self.traced_for = traced_for
-        self.func_name = fun_name(fun)
-        self.result_paths = None
-        self._tree, self._names, self._statics = in_tree, None, statics
+        self.func_name, self._definition = fun_name(fun), _definition(fun)
+        self._tree, self._names, self._statics, self.out_tree = in_tree, None, statics, None
         try:
-            self._fun = weakref.ref(fun)
+            self._fun = (weakref.WeakMethod if inspect.ismethod(fun) else weakref.ref)(fun)
         except TypeError:
             self._fun = lambda: None
 
     @property
-    def arg_names(self):
-        fun = self._fun()
-        if self._names is None and self._tree is not None and fun is not None:
-            self._names = argument_names(fun, self._tree, self._statics)
+    def arg_names(self) -> tuple[str, ...] | None:
+        if self._names is None and self._tree is not None:
+            fun = self._fun()
+            if fun is None and self._definition[0] is not None:
+                fun = _with_parameters(*self._definition)
+            names = None if fun is None else argument_names(fun, self._tree, self._statics)
+            self._names = None if names is None else tuple(names)
         return self._names
 
     @property
-    def place(self):
-        return _line_of(self._fun())
+    def result_paths(self) -> tuple[str, ...] | None:
+        if self.out_tree is None:
+            return None
+        results = self.out_tree.unflatten(range(self.out_tree.num_leaves))
+        return tuple(
+            [f"result{tree_util.keystr(path)}" for path, _ in tree_util.generate_key_paths(results)]
+        )
+
+    @property
+    def place(self) -> str:
+        code, *_ = self._definition
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
     def __reduce__(self) -> Any:
         return DebugInfo, (self.traced_for, self.func_src_info, self.arg_names, self.result_paths)
+
+
+def _definition(fun: Any) -> tuple[CodeType | None, int, tuple[str, ...]]:
+    """The code of a function, and how many and which of its arguments are given already."""
+    count, names, fun = 0, (), inspect.unwrap(fun)
+    while isinstance(fun, functools.partial):
+        count, names = count + len(fun.args), (*names, *fun.keywords)
+        fun = inspect.unwrap(fun.func)
+    return getattr(fun, "__code__", None), count + inspect.ismethod(fun), names
+
+
+def _with_parameters(code: CodeType, count: int, names: Sequence[str]) -> Callable:
+    """A function of the parameters of one that was defined so, each of which has a default."""
+    end = code.co_argcount
+    cells = tuple([CellType() for _ in code.co_freevars])
+    made = FunctionType(code, {}, code.co_name, (None,) * end, cells)
+    made.__kwdefaults__ = dict.fromkeys(code.co_varnames[end : end + code.co_kwonlyargcount])
+    return functools.partial(made, *(None,) * count, **dict.fromkeys(names))
+
+
+class LaterArguments(DebugInfo):
+    """What is said of a program with `count` more arguments before the others, which have no names."""
+
+    __slots__ = ("_count", "_info")
+
+    def __init__(self, info: DebugInfo, count: int):
+        self.traced_for, self.func_name = info.traced_for, info.func_name
+        self._info, self._count = info, count
+
+    @property
+    def arg_names(self) -> tuple[str, ...] | None:
+        names = self._info.arg_names
+        return None if names is None else ("",) * self._count + tuple(names)
+
+    result_paths = property(lambda self: self._info.result_paths)
+    place = property(lambda self: self._info.place)
+
+
+def unnamed(info: DebugInfo) -> DebugInfo:
+    """What is said of a program derived from another, with other arguments and results."""
+    return DebugInfo(info.traced_for, info.func_src_info)
 
 
 def _aval_of_result(out: Any) -> AbstractValue:

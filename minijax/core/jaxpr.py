@@ -119,9 +119,7 @@ class DebugInfo:
 class Jaxpr:
     """An open program: `constvars` stand for values that the outside supplies."""
 
-    __slots__ = (
-        "__weakref__", "constvars", "debug_info", "effects", "eqns", "invars", "outvars",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "constvars", "debug_info", "effects", "eqns", "invars", "outvars")
 
     def __init__(
         self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import unnamed
 from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
@@ -224,9 +225,6 @@ def _make_jvp_jaxpr(closed, nonzeros, wanted):
         out_nonzeros.extend(type(t) is not Zero for t in tangents_out)
         return [*outs, *(t for t in tangents_out if type(t) is not Zero)]
 
-    avals = [
-        *closed.in_avals,
-        *(a.to_tangent_aval() for a, nz in zip(closed.in_avals, nonzeros, strict=True) if nz),
-    ]
-    made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
+    dots = [a.to_tangent_aval() for a, nz in zip(closed.in_avals, nonzeros, strict=True) if nz]
+    made = trace_to_jaxpr(fun, [*closed.in_avals, *dots], unnamed(closed.jaxpr.debug_info))
     return made, out_nonzeros

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.arguments.functions import unnamed
 from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, dce_jaxpr, eval_jaxpr
@@ -110,8 +111,8 @@ def linearized(closed, nonzeros, wanted) -> LinearizedJaxpr:
     """Split a program anew; `linearize_jaxpr` keeps the result."""
     context = local.context
     saved = context.trace, context.source, context.scope
-    outer = JaxprTrace(saved[0], closed.jaxpr.debug_info)
-    linear = PartialTrace(outer)
+    outer = JaxprTrace(saved[0], unnamed(closed.jaxpr.debug_info))
+    linear = PartialTrace(outer, outer.debug_info)
     trace = JVPTrace(linear)
     try:
         context.source, context.scope = None, ""

@@ -34,9 +34,7 @@ def stage(
     given = [(position, static.value) for position, static in statics]
     return kept_with(fun, transform).find(
         (in_tree, tuple(avals), statics),
-        lambda: trace_function(
-            transform, fun, in_tree, avals, statics=given, hoisted=None, checked="jit"
-        ),
+        lambda: trace_function("jit", fun, in_tree, avals, statics=given, hoisted=None),
         Traced.is_lasting,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.arguments.functions import check_results, debug_info
+from minijax.arguments.functions import LaterArguments, check_results, debug_info
 from minijax.core.avals import AbstractValue
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.staging import trace_to_jaxpr
@@ -81,11 +81,13 @@ def trace_function(
         return outs
 
     run = call if wrap is None else wrap(call, found)
-    closed = trace_to_jaxpr(run, avals, debug_info(what, fun, in_tree, statics), values)
+    info = debug_info(what, fun, in_tree, statics)
+    closed = trace_to_jaxpr(run, avals, info, values)
+    info.out_tree = found[-1]
     consts: Sequence[Any] = ()
     if hoisted is not None:
         closed, consts = close_over(closed, hoisted)
-    return Traced(closed, consts, found[-1], closed.jaxpr.debug_info.func_name)
+    return Traced(closed, consts, info.out_tree, info.func_name)
 
 
 def positional(trees: Iterable[Any]) -> Any:
@@ -104,6 +106,8 @@ def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[Clos
         return closed, []
     others = [(v, c) for v, c in pairs if not wanted(c)]
     jaxpr = closed.jaxpr.replace(
-        constvars=[v for v, _ in others], invars=[*(v for v, _ in picked), *closed.jaxpr.invars]
+        constvars=[v for v, _ in others],
+        invars=[*(v for v, _ in picked), *closed.jaxpr.invars],
+        debug_info=LaterArguments(closed.jaxpr.debug_info, len(picked)),
     )
     return ClosedJaxpr(jaxpr, [c for _, c in others]), [c for _, c in picked]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from minijax.arguments.functions import unnamed
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -231,5 +232,5 @@ def _make_transposed(closed, linear, ct_kinds, summed):
     avals = [aval for aval, lin in zip(in_avals, linear, strict=True) if not lin]
     avals += cotangent_types(out_avals, ct_kinds)
     avals += cotangent_types(in_avals, summed)
-    made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
+    made = trace_to_jaxpr(fun, avals, unnamed(closed.jaxpr.debug_info))
     return made, out_nonzeros

@@ -2,6 +2,7 @@
 upstream.
 """
 
+import functools
 import itertools
 
 import jax
@@ -376,6 +377,91 @@ def test_debug_info():
                    + [(i.traced_for, i.result_paths) for i in (made, bare)])  # fmt: skip
 
     assert about(minijax) == about(jax)
+
+
+def _tree_of(x, y, *rest, opt=3, **named):
+    return {"a": x * y, "b": (x, [y + opt])}
+
+
+def _body(carry, row):
+    return carry + row, carry
+
+
+def _below(i):
+    return i.sum() < 9
+
+
+def _next(i):
+    return i + 1
+
+
+class _Callable:
+    def __call__(self, x):
+        return x * 2
+
+    def method(self, x):
+        return x * 3
+
+
+ROW = np.ones(3, np.float32)
+DESCRIBED = {  # functions of a library and arguments, whose programs say where they come from
+    "a function": (lambda m: _tree_of, ROW, ROW),
+    "a partial": (lambda m: functools.partial(_tree_of, ROW), ROW),
+    "jax's partial": (lambda m: m.tree_util.Partial(_tree_of, ROW), ROW),
+    "a lambda": (lambda m: lambda a, b: (a, b * 2), ROW, ROW),
+    "any arguments": (lambda m: lambda *a, **k: [b * 2 for b in a], ROW, ROW),
+    "pytrees": (lambda m: lambda t, u: t["a"] * u[0], {"a": ROW, "b": ROW}, (ROW, [ROW])),
+    "a method": (lambda m: _Callable().method, ROW),
+    "jit": (lambda m: m.jit(_tree_of), ROW, ROW),
+    "jit of a lambda": (lambda m: lambda x: m.jit(lambda z: z * 2)(x), ROW),
+    "jit with keywords": (lambda m: lambda x: m.jit(_tree_of)(x, y=x, z=x), ROW),
+    "a static number": (
+        lambda m: lambda x: m.jit(lambda n, x: x * n, static_argnums=0)(3, x), ROW),
+    "a static name": (
+        lambda m: lambda x: m.jit(lambda x, *, n: x * n, static_argnames="n")(x, n=3), ROW),
+    "no arguments": (lambda m: lambda x: m.jit(lambda: 1.0)() + x, ROW),
+    "scan": (lambda m: lambda c, rows: m.lax.scan(_body, c, rows), ROW[0], ROW),
+    "fori_loop": (lambda m: lambda x: m.lax.fori_loop(0, 3, lambda i, c: c * 2, x), ROW),
+    "cond": (lambda m: lambda p, x: m.lax.cond(p, lambda z: z, lambda w: -w, x), True, ROW),
+    "condition of while": (lambda m: lambda x: m.lax.while_loop(_below, _next, x), ROW),
+    "checkpoint": (lambda m: m.checkpoint(_tree_of), ROW, ROW),
+    "grad": (lambda m: m.grad(lambda x, y: m.jit(_next)(x * y).sum()), ROW, ROW),
+    "jvp": (lambda m: lambda x: m.jvp(m.jit(_next), (x,), (x,)), ROW),
+    "vjp": (lambda m: lambda x: m.vjp(m.jit(_next), x)[1](x), ROW),
+    "linearize": (lambda m: lambda x: m.linearize(m.jit(_next), x)[1](x), ROW),
+    "vmap": (lambda m: m.vmap(m.jit(_tree_of)), ROW, ROW),
+    "jacfwd": (lambda m: m.jacfwd(m.jit(_next)), ROW),
+    "hessian": (lambda m: m.hessian(lambda x: m.jit(_next)(x).sum()), ROW),
+    "grad of scan": (lambda m: m.grad(lambda c, rows: m.lax.scan(_body, c, rows)[0]), ROW[0], ROW),
+    "vmap of scan": (
+        lambda m: m.vmap(lambda c, rows: m.lax.scan(_body, c, rows)), ROW, np.ones((3, 2), "f")),
+}  # fmt: skip
+
+
+def _infos(jaxpr):
+    """What a jaxpr and those within it say of themselves; of bodies of while not the name of the loop."""
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    info = jaxpr.debug_info
+    assert info.arg_names is None or len(info.arg_names) == len(jaxpr.invars)
+    yield info.traced_for.replace("while_body", "while_loop"), info.func_src_info, info.arg_names
+    for eqn in jaxpr.eqns:
+        for name, value in sorted(eqn.params.items()):
+            for one in value if isinstance(value, (tuple, list)) else [value]:
+                if type(one).__name__ in ("Jaxpr", "ClosedJaxpr") and name != "fwd_jaxpr":
+                    yield from _infos(one)
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_debug_info_of_programs(name):
+    make, *args = DESCRIBED[name]
+    ours, theirs = (m.make_jaxpr(make(m))(*args) for m in (minijax, jax))
+    found, wanted = (
+        [(what, where.replace(jax.__name__, ""), names) for what, where, names in _infos(jaxpr)]
+        for jaxpr in (ours, theirs)
+    )
+    if jax.__version__ == "0.10.2":
+        assert found == wanted
+        assert ours.jaxpr.debug_info.result_paths == theirs.jaxpr.debug_info.result_paths
 
 
 # -- types, constants and attributes -----------------------------------------------------------------

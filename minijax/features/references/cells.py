@@ -304,7 +304,7 @@ def _outside_refs(args: Sequence[Any]) -> tuple[Sequence[Any], list[Ref]]:
     outer = trace.parent
     inner = [type(x) is Ref and not encloses(x._trace, outer) for x in args]
     # The trace of a program has another backward pass.
-    if any(inner) and not trace.debug_info.traced_for:
+    if any(inner) and trace.debug_info.traced_for not in ("linearize", "vjp"):
         raise NotImplementedError(
             "A function with derivative rules is given a reference that is made within a compiled, "
             "checkpointed or repeated function, which is differentiated. Make the reference outside of "

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import unnamed
 from minijax.config import local
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -129,7 +130,7 @@ def _fill(first: ClosedJaxpr, places: Sequence[int], slots: Sequence[ShapedArray
         [*jaxpr.outvars[:count], *(values[k] for k in range(len(slots)))],
         [*jaxpr.eqns, *zeros.jaxpr.eqns],
         jaxpr.effects,
-        jaxpr.debug_info,
+        unnamed(jaxpr.debug_info),
     )
     return ClosedJaxpr(filled, [*first.consts, *zeros.consts])
 
@@ -231,7 +232,7 @@ def _with_zeros(found: tuple, avals: Sequence[Any], wanted: Sequence[bool]) -> t
     ]
     filled = Jaxpr(
         [*jaxpr.constvars, *zeros.jaxpr.constvars], jaxpr.invars, outvars,
-        [*jaxpr.eqns, *zeros.jaxpr.eqns], jaxpr.effects, jaxpr.debug_info,
+        [*jaxpr.eqns, *zeros.jaxpr.eqns], jaxpr.effects, unnamed(jaxpr.debug_info),
     )  # fmt: skip
     return ClosedJaxpr(filled, [*made.consts, *zeros.consts]), list(wanted)
 

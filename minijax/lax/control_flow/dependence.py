@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.arguments.functions import unnamed
 from minijax.config import local
 from minijax.core.avals import AbstractValue
 from minijax.core.effects import ordered
@@ -289,7 +290,7 @@ def permuted(
             jaxpr.outvars if outvars is None else outvars,
             jaxpr.eqns,
             jaxpr.effects,
-            jaxpr.debug_info,
+            unnamed(jaxpr.debug_info),
         ),
         closed.consts,
     )

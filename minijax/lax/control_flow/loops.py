@@ -367,6 +367,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
 
 
 def _counted(body_fun: Callable) -> Callable:
+    @functools.wraps(body_fun)
     def step(i, val):
         return _next(i), body_fun(i, val)
 

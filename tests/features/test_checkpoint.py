@@ -552,3 +552,20 @@ def test_offloaded_values_lie_on_the_host(name, how):
     ours, theirs = found(minijax), found(jax)
     assert ours[0] == theirs[0] == count
     assert_same(ours[1], theirs[1], size=10.0)
+
+
+def test_what_runs_again_is_in_a_scope_of_its_own():
+    def scopes(m):
+        def layer(x):
+            with m.named_scope("layer"):
+                return m.numpy.sin(x) * 2
+
+        def loss(x):
+            return m.checkpoint(layer)(x).sum()
+
+        text = m.jit(m.grad(loss)).lower(np.ones(3, np.float32)).as_text(debug_info=True)
+        found = re.findall(r'loc\("jit\(loss\)/([^"]*layer[^"]*)"', text)
+        return {name.replace("jvp(jvp())", "jvp()") for name in found}
+
+    assert scopes(minijax) == scopes(jax)
+    assert any("rematted_computation/layer" in name for name in scopes(minijax))

@@ -64,8 +64,12 @@ def resized(x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
     return x
 
 
-def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
-    """The transform over several axes."""
+def _transform(
+    name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any, conjugated: bool = False
+) -> Any:
+    """The transform over several axes. A conjugated one is scaled after the conjugation, which
+    gives its real elements an imaginary part of +0 or -0 as upstream's.
+    """
     if not isinstance(norm, str | None) or norm not in _NORMS:
         raise ValueError(
             f'Invalid norm value {norm}; should be "backward","ortho" or "forward". It is an argument of {name}.'
@@ -103,6 +107,8 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
         wanted = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == FftType.IRFFT else sizes
         a = resized(a, wanted, last)
     out = _over_last(kind, a, sizes)
+    if conjugated:
+        out = ufuncs.conjugate(out)
     factor = _scale(norm, sizes, kind in (FftType.FFT, FftType.RFFT))
     if factor != 1.0:
         out = out * np.asarray(factor, dtypes.to_real_dtype(out.dtype))[()]
@@ -140,7 +146,9 @@ def _over_last(kind: FftType, a: Any, sizes: tuple[int, ...]) -> Any:
     return outer(lax_fft(a, kind, rest))
 
 
-def _over_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Any:
+def _over_one(
+    name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any, conjugated: bool = False
+) -> Any:
     """The transform over one axis."""
     if isinstance(axis, (tuple, list)):
         raise ValueError(
@@ -148,7 +156,7 @@ def _over_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any) ->
             f"jax.numpy.fft.{name}n. Got axis = {axis!r}."
         )
     axes = None if axis is None else (axis,)
-    return _transform(name, kind, a, None if n is None else (index(n),), axes, norm)
+    return _transform(name, kind, a, None if n is None else (index(n),), axes, norm, conjugated)
 
 
 _ONE = ("n", "axis", "norm")
@@ -268,7 +276,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     if not isinstance(axis, (tuple, list)):
         a = asarray(a)
         n = a.shape[axis_of(axis, a.ndim)] or None if n is None else n
-    return ufuncs.conjugate(_over_one("ihfft", FftType.RFFT, a, n, axis, _swapped(norm)))
+    return _over_one("ihfft", FftType.RFFT, a, n, axis, _swapped(norm), conjugated=True)
 
 
 @library(static=_MANY, converted=_MANY)

@@ -93,6 +93,13 @@ def test_frequencies(place, wide):
         in_both(lambda m: getattr(m.numpy.fft, name)(*args, **keywords))
 
 
+@pytest.mark.parametrize("norm", [None, "ortho"])
+def test_signs_of_zero(norm):
+    """An imaginary part of zero is printed with its sign."""
+    x = np.array([[1, 3, 5, 7], [-2, 0, 1, 0]], np.float32)
+    in_both(lambda m: repr(m.numpy.fft.ihfft(x, norm=norm)))
+
+
 X = np.ones((4, 4), np.float32)
 BAD = [
     ("fft", X, {"norm": "x"}), ("fft", X, {"n": 0}), ("fft", X, {"n": 2.0}),

@@ -408,6 +408,14 @@ def test_values_that_change(name):
 
 # -- printing -----------------------------------------------------------------------------------------
 
+
+def _shown(L, transformed):
+    """How a value of a library's type is printed within a transformed function."""
+    shown = []
+    transformed(lambda q: (shown.append(repr(q).replace(L.j.__name__, "j")), L.dequantize(q))[1])
+    return shown
+
+
 PRINTED = {
     "type": lambda L, j: j.typeof(L.quantize(X)),
     "result type": lambda L, j: j.eval_shape(L.quantize, X),
@@ -426,6 +434,13 @@ PRINTED = {
         lambda b: j.lax.scan(lambda c, x: (b.set(b.get() + x), c)[::-1], 0.0, V)
     )(L.box(V)),
     "primitive": lambda L, j: L.Mul(j.typeof(1.0), j.typeof(1.0), why="so"),
+    "plain types": lambda L, j: [
+        type("T", (L.h.HiType,), {"__init__": lambda self, **fields: vars(self).update(fields)})(**f)
+        for f in ({}, {"a": 1, "b": "x"})
+    ],
+    "values within jit": lambda L, j: _shown(L, lambda f: j.jit(f)(L.quantize(X))),
+    "values within grad": lambda L, j: _shown(L, lambda f: j.grad(lambda x: f(L.quantize(x)).sum())(X)),
+    "values within vjp": lambda L, j: _shown(L, lambda f: j.vjp(f, L.quantize(X))),
 }  # fmt: skip
 
 

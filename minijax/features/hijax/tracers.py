@@ -57,11 +57,6 @@ class HiTracer:
     def concrete(self) -> None:
         return None
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.aval.str_short()}>"
-
-    described = __repr__
-
     def __hash__(self) -> int:
         return id(self)
 

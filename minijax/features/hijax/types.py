@@ -67,6 +67,10 @@ class _Declared(AbstractValue):
     def __eq__(self, other: object) -> bool:
         raise left_out(self, "__eq__")
 
+    def __repr__(self) -> str:
+        fields = ",".join([f"{name}={value}" for name, value in vars(self).items()])
+        return f"{type(self).__name__}({fields})"
+
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         return str(self)
 

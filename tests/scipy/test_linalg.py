@@ -1,5 +1,7 @@
 """`scipy.linalg`: every public function against upstream."""
 
+import warnings
+
 import jax
 import numpy as np
 import pytest
@@ -184,6 +186,36 @@ BAD_SCIPY = [
 def test_errors_of_scipy(place):
     name, args, keywords = BAD_SCIPY[place]
     in_both(lambda m: getattr(m.scipy.linalg, name)(*args, **keywords))
+
+
+SOLVES = {
+    "cho_solve": lambda la, a, b: la.cho_solve((a, True), b),
+    "lu_solve": lambda la, a, b: la.lu_solve((a, np.zeros(a.shape[:-1], np.int32)), b),
+    "solve_triangular": lambda la, a, b: la.solve_triangular(a, b, lower=True),
+    "solve": lambda la, a, b: la.solve(a, b, assume_a="pos"),
+}
+
+
+VECTORS, MATRICES = [(3,), (2, 3)], [(3, 3), (2, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [(n, b) for n in SOLVES for b in (VECTORS if n == "solve" else VECTORS + MATRICES)],
+)
+def test_warnings_of_vectors(name, shape):
+    """Several vectors without an axis for them are to become a matrix of right sides."""
+    a, b = np.eye(3, dtype=np.float32), np.ones(shape, np.float32)
+    a = a if shape[0] == 3 else np.stack([a, a])
+
+    def said(m):
+        m.clear_caches()  # upstream warns as it traces
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FutureWarning)
+            SOLVES[name](m.scipy.linalg, a, b)
+        return [str(w.message).partition(" solve.")[0] for w in caught]
+
+    assert said(minijax) == said(jax)
 
 
 def test_every_name_has_a_row():

@@ -5,6 +5,7 @@ nothing.
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -25,6 +26,7 @@ from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.elimination import solve_with_lu
 from minijax.lax.linalg.orthogonal import geqp3_p, geqrf_p
 from minijax.lax.slicing import pad_p
+from minijax.namespace import user_stacklevel
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
@@ -105,6 +107,17 @@ def cho_factor(
     return cholesky(a, lower=lower), lower
 
 
+def warn_of_vectors(name: str, b: Any) -> None:
+    """FutureWarning for right sides that are several vectors."""
+    if b.ndim > 1:
+        warnings.warn(
+            f"jax.scipy.linalg.{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the "
+            "future will be treated as a batched 2D solve. Give b[..., None], and take x[..., 0].",
+            FutureWarning,
+            stacklevel=user_stacklevel(),
+        )
+
+
 def _systems(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     """Square matrices and right sides with the same leading axes; and whether `b` is vectors."""
     vector = b.ndim == 1 or b.ndim == a.ndim - 1
@@ -114,6 +127,7 @@ def _systems(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
         )
     check_ranks(name, a, b, core=(2, 1 if vector else 2))
     if vector:
+        warn_of_vectors(name, b)
         b = expanded(b, (b.ndim,))
     if b.shape[-2] != a.shape[-1]:
         raise ValueError(

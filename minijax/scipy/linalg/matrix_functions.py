@@ -34,7 +34,14 @@ from minijax.numpy.triangles import (
     triu,
 )
 from minijax.numpy.ufunc_objects import minimum
-from minijax.scipy.linalg.factors import cho_factor, cho_solve, rsf2csf, schur, solve_triangular
+from minijax.scipy.linalg.factors import (
+    cho_factor,
+    cho_solve,
+    rsf2csf,
+    schur,
+    solve_triangular,
+    warn_of_vectors,
+)
 from minijax.transforms.grad import jvp
 from minijax.transforms.vmap import vmap
 from minijax.typing import Array, ArrayLike
@@ -368,7 +375,10 @@ def solve(
         )
     vector = b.ndim == a.ndim - 1
     check_ranks("solve", a, b, core=(2, 1 if vector else 2))
-    x = _solve_definite(a, expanded(b, (b.ndim,)) if vector else b, lower)
+    if vector:
+        warn_of_vectors("cho_solve", b)
+        b = expanded(b, (b.ndim,))
+    x = _solve_definite(a, b, lower)
     return x[..., 0] if vector else x
 
 

@@ -72,13 +72,10 @@ def repeat(
         if repeats.concrete() is None:
             raise _needs_length(repeats)
         repeats = repeats.concrete()
-    if total_repeat_length is None and np.ndim(repeats) <= 1 and not one:
+    if total_repeat_length is None and not one:
         known = np.asarray(repeats)
-        if known.size and known.dtype.kind not in "iub":
-            raise TypeError(
-                f"repeat takes integers as repeats, got an array of dtype {known.dtype}: convert it "
-                "with .astype(int)."
-            )
+        if known.size:
+            _check_integers(known)
         if known.size == 1:
             repeats, one = int(known.reshape(())), True
         else:
@@ -97,6 +94,14 @@ def repeat(
     else:
         out = _repeat_by(a, repeats, axis, total_repeat_length)
     return split_as(out, out_sharding, "repeat")
+
+
+def _check_integers(repeats: Any) -> None:
+    if repeats.dtype.kind not in "iub":
+        raise TypeError(
+            f"repeat takes integers as repeats, got an array of dtype {repeats.dtype}: convert it "
+            "with .astype(int)."
+        )
 
 
 def _needs_length(repeats: Any) -> Exception:
@@ -149,14 +154,15 @@ def _extended(x: Any, axis: int, total: int) -> Any:
 def _repeat_by(a, repeats, axis, total):
     a, axis = _along("repeat", a, axis)
     length = a.aval.shape[axis]
-    repeats = to_array("repeat", repeats)
-    if repeats.ndim > 1 or repeats.size not in (1, length):
+    repeats = ravel(to_array("repeat", repeats))
+    if repeats.size not in (1, length):
         raise ValueError(
             f"Incompatible shapes for broadcasting: repeats has shape {repeats.shape} for "
             f"{length} elements: give one number, or one for each."
         )
     if not length:  # nothing that could fill the rest
         return a
+    _check_integers(repeats)
     ends = cumsum(broadcast_to(repeats, (length,)))
     places = searchsorted(ends, np.arange(total, dtype=dtypes.int_()), side="right")
     return take_or_last(a, places, axis)

@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _check_kind(name: str, kind: Any, order: Any) -> None:
+def _check_options(name: str, kind: Any, order: Any, stable: Any) -> None:
     if kind is not None:
         raise TypeError(
             f"'kind' argument to {name} is not supported. Use stable=True or stable=False to "
@@ -52,6 +52,8 @@ def _check_kind(name: str, kind: Any, order: Any) -> None:
         )
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported. Arrays have no fields.")
+    if stable is None:  # np.argsort(x) passes it to x.argsort, and answers a TypeError itself
+        raise TypeError(f"'stable' argument to {name} must be True or False. Got None.")
 
 
 def _flipped(x: Any, axis: int) -> Any:
@@ -79,13 +81,13 @@ def sort(
     - `stable`: keep the order of equal elements; `descending`: from the largest to the smallest.
     - `kind`, `order`: must be None.
 
-    Returns an array of the shape and dtype of `a`. TypeError if `kind` or `order` is given,
-    ValueError if `axis` is out of range. Source: NumPy's `sort`.
+    Returns an array of the shape and dtype of `a`. TypeError if `kind` or `order` is given
+    or `stable` is None, ValueError if `axis` is out of range. Source: NumPy's `sort`.
 
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    _check_kind("sort", kind, order)
+    _check_options("sort", kind, order, stable)
     a = to_array("sort", a)
     a, axis = along_axis(a, axis)
     (out,) = _sorted((a,), axis, bool(stable), 1)
@@ -111,13 +113,13 @@ def argsort(
     - `dtype`: integer dtype of the indices, the default integer unless given.
     - `kind`, `order`: must be None.
 
-    Returns an integer array of the shape of `a`. TypeError if `kind` or `order` is given,
-    ValueError if `axis` is out of range. Source: NumPy's `argsort`.
+    Returns an integer array of the shape of `a`. TypeError if `kind` or `order` is given
+    or `stable` is None, ValueError if `axis` is out of range. Source: NumPy's `argsort`.
 
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
-    _check_kind("argsort", kind, order)
+    _check_options("argsort", kind, order, stable)
     a = to_array("argsort", a)
     a, axis = along_axis(a, axis)
     dtype = as_dtype(dtype, "argsort") or dtypes.int_()

@@ -204,3 +204,16 @@ def test_buffers():
         assert np.frombuffer(x, np.float32).tolist() == [0, 1, 2]
         with pytest.raises(BufferError):
             memoryview(library.numpy.ones(2, "bfloat16"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["np.argsort(x)", "np.argsort(x, axis=None)", "np.argsort(x, stable=True)", "np.sort(x)",
+     "np.argpartition(x, 1)", "np.cumsum(x)", "np.argmax(x)", "np.clip(x, 1, 2)", "np.sin(x)"],
+)  # fmt: skip
+def test_functions_of_numpy_answer_with_the_same_type(call):
+    answers = [eval(call, {"np": np, "x": library.numpy.array([[2.0, 3, 1]])}) for library in BOTH]
+    kinds = [isinstance(answer, (np.ndarray, np.generic)) for answer in answers]
+    assert kinds[0] == kinds[1]
+    assert np.asarray(answers[0]).dtype == np.asarray(answers[1]).dtype
+    np.testing.assert_array_equal(*answers)

@@ -94,6 +94,9 @@ ALIASES: dict[str, dict[str, str]] = {
         "stop_gradient_p": "minijax.lax:stop_gradient_p",
     },
     "jax._src.api_util": {"shaped_abstractify": "minijax.api_util:shaped_abstractify"},
+    "jax._src.array": {  # by which upstream pickles arrays
+        "_reconstruct_array": "minijax.jax.private.loading:array_of_pickle",
+    },
     "jax._src.cache_key": {"get": "minijax.jax.private.compilation_cache:get_cache_key"},
     "jax._src.checkify": {
         **_of("minijax.experimental.checkify", "Error JaxException checkify user_checks"),

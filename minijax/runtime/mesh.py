@@ -83,13 +83,15 @@ class PartitionSpec:
 
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(
-        self, *partitions: Any, unreduced: Any = _NO_AXIS, reduced: Any = _NO_AXIS
-    ) -> None:
+    def __new__(
+        cls, *partitions: Any, unreduced: Any = _NO_AXIS, reduced: Any = _NO_AXIS
+    ) -> PartitionSpec:
+        self = super().__new__(cls)
         self._partitions = tuple([_canonical(part) for part in partitions])
         self._unreduced, self._reduced = unreduced, reduced
         if unreduced is not _NO_AXIS or reduced is not _NO_AXIS:
             self._check_sums()
+        return self
 
     def _check_sums(self) -> None:
         used = self.split_axes

@@ -554,6 +554,25 @@ def test_public_objects_are_of_upstreams_modules():
                    and name not in HOMES_ELSEWHERE)  # fmt: skip
 
 
+PICKLED = """
+jnp.arange(3.0), jnp.asarray(2.0), jnp.ones((2, 0), "bfloat16"), jnp.arange(4, dtype="uint4")
+jnp.array([1j]), jax.random.PRNGKey(3), jnp.array(True), {"w": [jnp.eye(2)]}, jax.P("a", None, ("b",))
+jax.tree.structure({"a": (1, None)}), jnp.bfloat16, jax.lax.Precision.HIGHEST, jax.nn.gelu
+"""
+
+
+@pytest.mark.parametrize("of_mini", [False, True], ids=["upstream's", "minijax's"])
+def test_pickles_of_the_other_library(of_mini, tmp_path):
+    """Parameters that one library saved are read by a program that runs on the other."""
+    file, values = tmp_path / "values.pkl", ", ".join(PICKLED.strip().splitlines())
+    head = "import pickle\nimport jax, jax.numpy as jnp\n"
+    plain = lambda program: run("-c", program)
+    save, load = (installed, plain) if of_mini else (plain, installed)
+    shown = "print([(v if not callable(v) else v.__name__) for v in values])"
+    out = save(f"{head}values = {values}\npickle.dump(values, open({str(file)!r}, 'wb'))\n{shown}")
+    assert load(f"{head}values = pickle.load(open({str(file)!r}, 'rb'))\n{shown}") == out != ""
+
+
 def test_public_functions_can_be_pickled():
     installed(
         "import pickle, jax, jax.numpy as jnp\n"

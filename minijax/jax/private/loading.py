@@ -8,7 +8,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["attach", "dumps", "loads"]
+import numpy as np
+
+from minijax.arrays.array import ArrayImpl, array_from_numpy
+from minijax.core.avals import ShapedArray
+
+__all__ = ["array_of_pickle", "attach", "dumps", "loads"]
 
 
 def attach(
@@ -36,6 +41,15 @@ def attach(
 def dumps(obj: Any) -> bytes:
     """A pickle, of functions that have no name in a module too. ModuleNotFoundError without cloudpickle."""
     return importlib.import_module("cloudpickle").dumps(obj)
+
+
+def array_of_pickle(
+    make: Callable[..., np.ndarray], arguments: tuple, state: tuple, properties: dict[str, Any]
+) -> ArrayImpl:
+    """The array that upstream pickled as the parts of a NumPy array, and as what that has not."""
+    value = make(*arguments)
+    value.__setstate__(state)
+    return array_from_numpy(value, ShapedArray(value.shape, value.dtype, properties["weak_type"]))
 
 
 loads = pickle.loads

@@ -27,7 +27,7 @@ from minijax.lowering.types import tensor_type
 from minijax.runtime import partitioners
 from minijax.runtime.escape import quoted
 from minijax.runtime.gspmd import GSPMDSharding
-from minijax.runtime.mesh import AxisType, Mesh, device_mesh
+from minijax.runtime.mesh import AxisType, Mesh, PartitionSpec, device_mesh
 from minijax.runtime.mlir_modules import types
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
@@ -65,9 +65,10 @@ def _(b, *operands, call, **params):
     results = b.custom_call(
         partitioners.TARGET, operands, outs, config=quoted(str(number)), api_version=2
     )
-    # The rule of an operation is no part of what StableHLO says of it.
-    head, _, tail = b.lines[-1].rpartition(" : (")
-    b.lines[-1] = f"{head} {{sdy.sharding_rule = {rule}}} : ({tail}"
+    if rule is not None:
+        # The rule of an operation is no part of what StableHLO says of it.
+        head, _, tail = b.lines[-1].rpartition(" : (")
+        b.lines[-1] = f"{head} {{sdy.sharding_rule = {rule}}} : ({tail}"
     return results
 
 
@@ -80,18 +81,27 @@ def _mesh_of(module: Module) -> Mesh:
     return with_types(mesh, mesh.axis_names, AxisType.Auto)
 
 
-def _rule_text(params: dict, mesh: Mesh, operands: Sequence[Any], outs: Sequence[Any]) -> str:
+def _rule_text(
+    params: dict, mesh: Mesh, operands: Sequence[Any], outs: Sequence[Any]
+) -> str | None:
     rule = params["sharding_rule"]
-    if rule is None:
+    if params["infer_sharding_from_operands"] or params["propagate_user_sharding"]:
         raise NotImplementedError(
             "Shardy is used, but sharding propagation callbacks instead of sharding_rule are "
-            "provided. Need to provide sharding_rule to migrate to Shardy: for instance "
+            "provided. Need to provide sharding_rule to migrate to Shardy. For instance: "
             'f.def_partition(partition, sharding_rule="i j -> i j").'
         )
+    if rule is None:
+        return None
     if callable(rule):
         written = types([x.type for x in operands]), types([tensor_type(aval) for aval in outs])
         rule = rule(*params["static_args"], mesh, *written)
         rule = parse_rule(rule) if isinstance(rule, str) else rule
+        if not isinstance(rule, SdyShardingRule):
+            raise ValueError(
+                "sharding_rule callable must produce either an SdyShardingRule object or an "
+                "Einsum-like notation string."
+            )
     return rule.text([x.shape for x in operands], [aval.shape for aval in outs])
 
 
@@ -143,6 +153,9 @@ def _described(aval: Any, hlo: Any, mesh: Mesh, decode: bool) -> ShapeDtypeStruc
     where = named_of_hlo(hlo, mesh, aval.ndim, mesh.devices.flat[0].default_memory().kind)
     if where is None or not decode:
         where = GSPMDSharding(mesh.devices.flat, hlo)
+    else:
+        parts = where.spec.partitions
+        where = where.update(spec=PartitionSpec(*parts, *[None] * (aval.ndim - len(parts))))
     return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where)
 
 

@@ -6,6 +6,8 @@ way.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -75,9 +77,16 @@ class SdyShardingRule:
     ):  # fmt: skip
         self.operand_mappings, self.result_mappings = operand_mappings, result_mappings
         self.factor_sizes = factor_sizes
-        self.special = (reduction_factors, need_replication_factors, permutation_factors)
+        self.reduction_factors = reduction_factors
+        self.need_replication_factors = need_replication_factors
+        self.permutation_factors = permutation_factors
         self._check_sizes()
         self._check_special()
+
+    @property
+    def special(self) -> tuple[tuple[str, ...], ...]:
+        """The factors that are not passed through, of each kind."""
+        return self.reduction_factors, self.need_replication_factors, self.permutation_factors
 
     def _mappings(self) -> Iterator[Any]:
         return chain.from_iterable([*self.operand_mappings, *self.result_mappings])
@@ -106,6 +115,8 @@ class SdyShardingRule:
         for kind, names in zip(_KINDS, self.special, strict=True):
             if not isinstance(names, tuple):
                 raise ValueError(f"{kind} must be a tuple of factors")
+            if len(set(names)) < len(names):
+                raise ValueError(f"{kind} contains duplicated factors")
             for name in names:
                 if name not in used:
                     raise ValueError(f"Factor {name} in {kind} is not used in the rule")
@@ -129,90 +140,101 @@ class SdyShardingRule:
 
         ValueError for another number of operands or results, or of their dimensions.
         """
-        naming = _Naming(self.factor_sizes)
+        sides = (
+            ("operand", self.operand_mappings, in_shapes),
+            ("result", self.result_mappings, out_shapes),
+        )
+        for what, mappings, shapes in sides:
+            if len(mappings) != len(shapes):
+                raise ValueError(
+                    f"Sharding rule has {len(mappings)} {what}s, but the operation has "
+                    f"{len(shapes)} {what}s"
+                )
+        naming = _Naming()
+        expanded = [
+            [naming.expand(f"{n}th {what}", *each) for n, each in enumerate(zip(maps, shapes, strict=True))]
+            for what, maps, shapes in sides
+        ]  # fmt: skip
+        naming.add_sizes(self.factor_sizes)
         parts = [
-            naming.mappings(what, given, shapes)
-            for what, given, shapes in (
-                ("operand", self.operand_mappings, in_shapes),
-                ("result", self.result_mappings, out_shapes),
+            ", ".join(
+                [f"[{naming.mapping(f'{n}th {what}', *each)}]" for n, each in enumerate(side)]
             )
+            for (what, _, _), side in zip(sides, expanded, strict=True)
         ]
         names = zip(("reduction", "need_replication", "permutation"), self.special, strict=True)
         special = [f" {kind}={{{naming.listed(chosen)}}}" for kind, chosen in names if chosen]
-        sizes = ", ".join([f"{name}={size}" for name, size in naming.sizes()])
-        return (
-            f"#sdy.op_sharding_rule<([{'], ['.join(parts[0])}])->([{'], ['.join(parts[1])}]) "
-            f"{{{sizes}}}{''.join(special)}, custom>"
-        )
+        sizes = ", ".join([f"{_letters(n)}={size}" for n, size in enumerate(naming.sizes.values())])
+        sizes = f" {{{sizes}}}" if sizes else ""
+        return f"#sdy.op_sharding_rule<({parts[0]})->({parts[1]}){sizes}{''.join(special)}, custom>"
 
 
 class _Naming:
-    """The letters that stand for factors in the text of a rule, and their sizes."""
+    """The letters that stand for factors in the text of a rule, and their sizes.
 
-    def __init__(self, sizes: dict[str, int]):
-        self._known = dict(sizes)
-        self._factors: dict[str, int] = {}
-        self._batch: tuple[int, ...] | None = None
+    A factor has the least of the sizes of the dimensions that it is the whole of.
+    """
 
-    def _name(self, factor: str) -> str:
-        return _letters(list(self._factors).index(factor))
+    def __init__(self):
+        self.sizes: dict[str, int | None] = {}
+        self._leading: int | None = None
 
-    def _add(self, factor: str, size: int) -> str:
-        if self._factors.setdefault(factor, size) != size:
-            raise ValueError(
-                f"Sharding rule factor {factor} has size {self._factors[factor]} in one place and "
-                f"{size} in another: dimensions with one name have one size."
-            )
-        return self._name(factor)
-
-    def mappings(self, what: str, given: Sequence[Any], shapes: Sequence[tuple]) -> list[str]:
-        if len(given) != len(shapes):
-            raise ValueError(
-                f"Sharding rule has {len(given)} {what}s, but the operation has {len(shapes)} {what}s"
-            )
-        return [
-            self._mapping(f"{place}th {what}", mapping, shape)
-            for place, (mapping, shape) in enumerate(zip(given, shapes, strict=True))
-        ]
-
-    def _mapping(self, what: str, mapping: Sequence[Any], shape: tuple) -> str:
+    def expand(self, what: str, mapping: Sequence[Any], shape: tuple) -> tuple[list[Any], tuple]:
+        """The mapping with a factor for each leading dimension; keeps the sizes of its factors."""
         dims = list(mapping)
         if dims and dims[0] == BATCHING:
-            dims = dims[1:]
-            leading = shape[: max(len(shape) - len(dims), 0)]
-            if self._batch not in (None, leading):
+            leading = max(len(shape) - len(dims) + 1, 0)
+            if self._leading not in (None, leading):
                 raise ValueError(
-                    f"Sharding rule {what} has batch dimensions {leading}, and another array has "
-                    f"{self._batch}: they are the same for all."
+                    "Ellipsis represents different number of leading dimensions "
+                    f"{self._leading} and {leading}"
                 )
-            self._batch = leading
-            dims = [*[f"{BATCHING}{n}" for n in range(len(leading))], *dims]
+            self._leading = leading
+            dims[:1] = [f"{BATCHING}{n}" for n in range(leading)]
         if len(dims) != len(shape):
             raise ValueError(
                 f"Sharding rule {what} has rank {len(dims)}, but the operation {what} has rank "
                 f"{len(shape)}"
             )
-        return ", ".join([self._dim(d, size) for d, size in zip(dims, shape, strict=True)])
+        for dim, size in zip(dims, shape, strict=True):
+            if isinstance(dim, str):
+                self._add_whole(dim, size)
+            else:
+                for factor in dim:
+                    self.sizes.setdefault(factor, None)
+        return dims, shape
 
-    def _dim(self, dim: Any, size: int) -> str:
-        if isinstance(dim, str):
-            return self._add(dim, size)
-        return "".join([self._part(factor) for factor in dim])
-
-    def _part(self, factor: str) -> str:
-        size = self._known.get(factor, self._factors.get(factor))
-        if size is None:
+    def _add_whole(self, factor: str, size: int) -> None:
+        known = self.sizes.get(factor)
+        if factor[0] == BATCHING and known not in (None, size):
             raise ValueError(
-                f"Sharding rule factor {factor} is a part of a dimension before it is a whole one: "
-                "give its size by keyword."
+                f"Batching dimension {factor[1:]} corresponds to two sizes: {known} and {size}"
             )
-        return self._add(factor, size)
+        self.sizes[factor] = size if known is None else min(known, size)
+
+    def add_sizes(self, given: dict[str, int]) -> None:
+        self.sizes.update({k: v for k, v in given.items() if k in self.sizes})
+
+    def mapping(self, what: str, dims: Sequence[Any], shape: tuple) -> str:
+        """The letters of the factors of each dimension; ValueError for a product of another size."""
+        for dim, size in zip(dims, shape, strict=True):
+            if not isinstance(dim, str):
+                product = math.prod([self.sizes[factor] for factor in dim])
+                if product != size:
+                    raise ValueError(
+                        f"{what} actual size {size} doesn't match the size {product} derived from "
+                        f"the compound factors {tuple(dim)}"
+                    )
+        return ", ".join(
+            ["".join(map(self._name, (d,) if isinstance(d, str) else d)) for d in dims]
+        )
+
+    def _name(self, factor: str) -> str:
+        return _letters(list(self.sizes).index(factor))
 
     def listed(self, factors: Sequence[str]) -> str:
-        return ", ".join(sorted([self._name(factor) for factor in factors]))
-
-    def sizes(self) -> list[tuple[str, int]]:
-        return [(_letters(n), size) for n, size in enumerate(self._factors.values())]
+        order = list(self.sizes)
+        return ", ".join(map(self._name, sorted(factors, key=order.index)))
 
 
 def _letters(number: int) -> str:
@@ -225,35 +247,43 @@ def parse_rule(text: Any, **options: Any) -> SdyShardingRule:
     """The rule that a string like "... i k, k j -> ... i j" stands for; `(i j)` is a compound factor."""
     if not isinstance(text, str):
         raise TypeError(f"rule must be a str, but got {type(text)}")
-    sides = text.replace("...", BATCHING).split("->")
-    if "." in "".join(sides):
-        raise ValueError("Character '.' must be used inside ellipsis '...'")
+    sizes = {name: size for name, size in options.items() if name not in _KINDS}
+    if not all(isinstance(size, int) for size in sizes.values()):
+        raise TypeError(f"factor_sizes must be a dict of str to int, but got {sizes}")
+    sides = text.split("->")
     if len(sides) != 2:
         raise ValueError(f"There is no -> in rule: '{text}'")
-    operands, results = [
-        tuple([_parse_mapping(part, text) for part in side.split(",")]) for side in sides
-    ]
+    operands, results = [tuple(map(_parse_mapping, side.split(","))) for side in sides]
     return SdyShardingRule(operands, results, **options)
 
 
-def _parse_mapping(part: str, rule: str) -> ArrayMapping:
-    for mark in ("(", ")", BATCHING):
-        part = part.replace(mark, f" {mark} ")
+def _parse_mapping(text: str) -> ArrayMapping:
     dims: list[Any] = []
     compound: list[str] | None = None
-    for word in part.split():
-        if word in "()":
-            if (word == "(") != (compound is None):
-                raise ValueError(f"Brackets are not balanced in rule: '{rule}'")
+    for word in re.findall(r"\.\.\.|\w+|\S", text):
+        if word == "...":
+            if dims or compound is not None:
+                raise ValueError("Ellipsis can only be used at the beginning of a dimension")
+            dims.append(BATCHING)
+        elif word == "(":
+            if compound is not None:
+                raise ValueError(
+                    "Compound factors should be one level, nested brackets are not allowed"
+                )
+            compound = []
+        elif word == ")":
             if compound is None:
-                compound = []
-                continue
+                raise ValueError("Brackets are not balanced")
             if len(compound) < 2:
                 raise ValueError("Brackets should contain at least two factors")
             dims.append(CompoundFactor(*compound))
             compound = None
+        elif word == ".":
+            raise ValueError("Character '.' must be used inside ellipsis '...'")
+        elif not re.match(r"\w", word):
+            raise ValueError(f"Unknown character '{word}'")
         else:
             (dims if compound is None else compound).append(word)
     if compound is not None:
-        raise ValueError(f"Brackets are not balanced in rule: '{rule}'")
+        raise ValueError(f"Brackets are not balanced in rule: '{text.strip()}'")
     return ArrayMapping(*dims)

@@ -75,7 +75,7 @@ def _whole(s, shape):
     return partition
 
 
-def _seen(s, **options):
+def _seen(s, rule="i j -> i j", x=None, **options):
     seen = []
 
     def partition(*given):
@@ -83,8 +83,9 @@ def _seen(s, **options):
         mesh, (a,), result = given[-3:]
         return mesh, s.jnp.sin, result.sharding, (a.sharding,)
 
-    f = s.partitioned(s.jnp.sin, "i j -> i j", partition, **options)
-    return s.m.jit(f)(s.put("x", "y")), [
+    f = s.partitioned(s.jnp.sin, rule, partition, **options)
+    where = () if rule is None else ("x", "y")
+    return s.m.jit(f)(s.put(*where) if x is None else x), [
         re.sub(r"\{devices=\[4,2\][^}]*\}", "{..}", x) for x in seen
     ]
 
@@ -140,6 +141,44 @@ def _static(s):
         lambda x, n, y: x * n + y, lambda n, mesh, ins, outs: "i j, i j -> i j", partition, (1,)
     )
     return s.rule_in(lambda x: f(x, 3, x), s.put("x", "y"))
+
+
+def _rule_of(rule, in_shapes, out_shapes, **options):
+    """The rule that stands in the module for arrays of these shapes, or the message."""
+
+    def run(s):
+        def fun(*args):
+            return [s.jnp.zeros(shape) + args[0].sum() for shape in out_shapes]
+
+        f = s.rules.custom_partitioning(fun)
+        args = [s.m.ShapeDtypeStruct(x, "float32", sharding=s.named()) for x in in_shapes]
+        try:
+            f.def_partition(lambda *a: a, sharding_rule=rule, **options)
+            text = s.m.jit(f).lower(*args).as_text()
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)
+        return re.findall(r"sdy.sharding_rule = (#sdy.*custom>)", text)
+
+    return run
+
+
+RULES = [
+    ("i j -> j i", [(4, 6)], [(4, 6)]), ("i, i -> i", [(5,), (6,)], [(4,)]),
+    ("i, i -> i", [(5,), (0,)], [(1,)]), ("(i j) k -> i j k", [(4, 6)], [(2, 2, 6)]),
+    ("(i j) k -> i j k", [(4, 6)], [(2, 3, 6)]), ("(i j), i j -> i", [(6,), (2, 3)], [(2,)]),
+    ("... (j k) -> ... k j", [(2, 2, 12)], [(2, 2, 3, 4)]),
+    ("i (j k) -> (i j) k", [(2, 12)], [(6, 4)], {"j": 3}),
+    ("i (j k) -> (i j) k", [(2, 12)], [(6, 4)], {"j": "3"}),
+    ("... i, ... j -> ... i j", [(2, 3, 4), (3, 5)], [(2, 3, 4, 5)]), ("->", [()], [()]),
+    (" ".join("abcdefghijklmnopqrstuvwxyzABC") + " -> a", [(1,) * 29], [(1,)],
+     {"reduction_factors": tuple("zBC")}),
+    ("i j -> i", [(3, 4)], [(3,)], {"reduction_factors": ("j", "j")}),
+    *((rule, [(4, 6)], [(4, 6)]) for rule in (
+        "i; j -> i", "i' j -> i' j", "i + j -> i", "((i j)) k -> i k", "(i j k -> i j k", "i) j -> i",
+        "(... i) j -> i j", "\u2026 i -> i", "i - j -> i", "i. j -> i j",
+    )),
+    (lambda *a: 3, [(4,)], [(4,)]), (None, [(4,)], [(4,)]),
+]  # fmt: skip
 
 
 def _wide(s):
@@ -289,6 +328,10 @@ PROGRAMS = {
     "other shapes": lambda s: _wrong(s, lambda x: x[:1]),
     "other dtypes": lambda s: _wrong(s, lambda x: x.astype("int32")),
     "failing": lambda s: _wrong(s, lambda x: 1 / 0),
+    **{f"rule {n}: {rule}": _rule_of(rule, ins, outs, **dict(*options))
+       for n, (rule, ins, outs, *options) in enumerate(RULES)},
+    "what is asked without a rule": lambda s: _seen(s, rule=None),
+    "what is asked of a rank": lambda s: _seen(s, rule="... -> ...", x=s.put(None, "y", value=X[None])),
     "too few operands": lambda s: _refused(s, "i j, k -> i j"),
     "too few results": lambda s: _refused(s, "i j -> i j, k"),
     "another rank": lambda s: _refused(s, "i j k -> i j"),

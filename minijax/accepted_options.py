@@ -20,7 +20,6 @@ __all__ = [
 ]  # fmt: skip
 
 FIXED: dict[str, Any] = {
-    "jax_export_calling_convention_version": 10,
     "jax_remove_size_one_mesh_axis_from_type": False,
 }
 hints: dict[str, Any] = {
@@ -60,6 +59,7 @@ hints: dict[str, Any] = {
     "jax_error_checking_behavior_nan": "ignore",
     "jax_error_checking_behavior_oob": "ignore",
     "jax_experimental_unsafe_xla_runtime_errors": False,
+    "jax_export_calling_convention_version": 10,
     "jax_export_ignore_forward_compatibility": False,
     "jax_force_dcn_cross_host_transfers": False,
     "jax_hlo_source_file_canonicalization_regex": None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.accepted_options import hints
 from minijax.arguments.functions import fun_name
 from minijax.arrays.dispatch import lower_program
 from minijax.core.avals import ShapedArray
@@ -224,6 +225,7 @@ def _exported(
     traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
 ) -> Exported:
     spec, closed = traced._spec, traced.jaxpr
+    version = _calling_convention()
     _check_arguments(spec, closed)
     symbolic = list(map(is_symbolic, spec.in_avals))
     kept = spec.keep_unused or (symbolic if any(symbolic) else False)
@@ -273,13 +275,28 @@ def _exported(
         unordered_effects=tuple(ordered_types.filter_not_in(effects)),
         disabled_safety_checks=checks,
         mlir_module_serialized=artifact,
-        calling_convention_version=maximum_supported_calling_convention_version,
+        calling_convention_version=version,
         module_kept_var_idx=tuple(first.kept),
         uses_global_constants=len(platforms) > 1
         or any(symbolic)
         or any(x.takes_platform for x in made),
         _get_vjp=lambda exported: _vjp(exported, closed, spec.in_avals, leaves, ins, outs),
     )
+
+
+def _calling_convention() -> int:
+    """The version that is asked for; ValueError for one that is not supported."""
+    version = hints["jax_export_calling_convention_version"]
+    least, most = (
+        minimum_supported_calling_convention_version,
+        maximum_supported_calling_convention_version,
+    )
+    if not least <= version <= most:
+        raise ValueError(
+            f"The requested export calling convention version {version} is outside the range of "
+            f"supported versions [{least}..{most}]: set jax_export_calling_convention_version."
+        )
+    return version
 
 
 def _check_arguments(spec: Any, closed: ClosedJaxpr) -> None:

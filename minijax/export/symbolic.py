@@ -201,9 +201,9 @@ class _Parser:
 
     def sum(self) -> Any:
         total, times = 0, 1
-        if self.kind == "MINUS":
+        if self.kind in ("PLUS", "MINUS"):
+            times = 1 if self.kind == "PLUS" else -1
             self.advance()
-            times = -1
         while True:
             total = total + times * self.term()
             if self.kind not in ("PLUS", "MINUS"):
@@ -222,11 +222,13 @@ class _Parser:
         if self.kind == "MINUS":
             self.advance()
             return -self.factor()
-        if self.kind == "NUMBER":
-            return int(self.take("NUMBER"))
+        number = self.kind == "NUMBER"
         name = self.take("NAME", "MINUS", "NUMBER")
-        value = self.call(name) if name in OPERATIONS and self.kind == "LPAR" else None
-        if value is None:
+        if number:
+            value = int(name)
+        elif name in OPERATIONS and self.kind == "LPAR":
+            value = self.call(name)
+        else:
             value = self.scope.variable(name)
         if self.kind == "CIRCUMFLEX":
             self.advance()

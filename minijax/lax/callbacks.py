@@ -78,6 +78,11 @@ def lower_callback(
     chained = effect is not None and ordered_types.contains(effect)
 
     module = b.module
+    if len(module.platforms) > 1:
+        raise NotImplementedError(
+            "multi-platform lowering for python_callback: a program that calls Python is lowered "
+            f"for one platform, and not for {module.platforms}."
+        )
     if b.platform == "tpu":
         return _lower_transfers(b, operands, outs, run, effect if chained else None, sharding)
     partition = None if partitioned else _partition(module, sharding)

@@ -608,3 +608,30 @@ def test_versions_and_names():
     for name in ("minimum", "maximum"):
         name = f"{name}_supported_calling_convention_version"
         assert getattr(minijax.export, name) == getattr(jax.export, name)
+
+
+@pytest.mark.parametrize("version", [8, 9, 10, 11])
+def test_calling_convention_that_is_asked_for(version):
+    option = "jax_export_calling_convention_version"
+
+    def run(j):
+        j.config.update(option, version)
+        try:
+            one = j.export.export(j.jit(lambda x: x + 1))(SINGLE)
+            return one.calling_convention_version, one.vjp().calling_convention_version
+        except ValueError as error:
+            return str(error).split(":")[0]
+        finally:
+            j.config.update(option, 10)
+
+    ours, theirs = [run(j) for j in BOTH]
+    assert ours == theirs
+
+
+def test_callbacks_are_for_one_platform():
+    def f(x):
+        minijax.debug.print("{}", x)
+        return x
+
+    with pytest.raises(NotImplementedError, match="multi-platform lowering"):
+        minijax.export.export(minijax.jit(f), platforms=("cpu", "tpu"))(SINGLE)

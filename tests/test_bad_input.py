@@ -537,6 +537,7 @@ SAME_WORDS = [
     ("Arguments to batch_matmul must have same ndim, got 4, 2", lambda m: m.lax.batch_matmul(IMG, Y)),
     ("Arguments to batch_matmul must be at least 2D, got 1, 2", lambda m: m.lax.batch_matmul(X, Y)),
     ("Tolerances must be non-negative.", lambda m: m.lax.Tolerance(atol=-1.0)),
+    ("At least one of atol, rtol, or ulps must be set", lambda m: m.lax.Tolerance()),
     ("Accuracy nope not supported", lambda m: m.lax.exp(X, accuracy="nope")),
     ("reduce_precision: exponent_bits must be positive; got 0", lambda m: m.lax.reduce_precision(X, 0, 10)),
     ("reduce_precision: mantissa_bits must be non-negative; got -1", lambda m: m.lax.reduce_precision(X, 5, -1)),

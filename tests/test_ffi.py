@@ -81,6 +81,7 @@ ATTRIBUTES = {
     "number": 3, "negative": -1, "real": 2.5, "yes": True, "text": 'a "b"\\', "none": np.int8(-2),
     "half": np.float16(0.5), "row": np.arange(3), "same": np.ones((2, 2), np.float32),
     "real64": np.float64(1e-300), "inner": {"x": 1, "y": "z"}, "unsigned": np.uint32(7),
+    "bytes": b'x\x00\xff"', "kind": np.dtype("float32"), "least": -(2**63),
 }  # fmt: skip
 
 
@@ -109,6 +110,10 @@ def test_a_lowering_rule_of_a_target():
     assert_same(outcome(minijax, mlir), outcome(jax, their_mlir))
 
 
+def _lowered(j, value):
+    return j.jit(lambda x: _call(j, x, _attributes={"a": value})).lower(A)
+
+
 def _call(j, *args, _attributes=None, **options):
     kind = j.ShapeDtypeStruct(A.shape, A.dtype)
     return j.ffi.ffi_call("no such target", kind, **options)(*args, **(_attributes or {}))
@@ -132,6 +137,8 @@ BAD = {
         lambda j: _call(j, A, input_output_aliases={0: 0}, input_layouts=[[1, 0]]),
     ),
     "list": (TypeError, "Non-hashable", lambda j: _call(j, A, _attributes={"a": [1]})),
+    "complex": (TypeError, "Unsupported scalar", lambda j: _lowered(j, np.complex64(1))),
+    "large": (OverflowError, "Python int too large", lambda j: _lowered(j, 2**63)),
     "object": (TypeError, "No attribute handler", lambda j: _call(j, A, _attributes={"a": object()})),
     "legacy": (ValueError, "legacy_backend_config", lambda j: _call(j, A, legacy_backend_config="a")),
 }  # fmt: skip

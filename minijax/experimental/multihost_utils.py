@@ -16,6 +16,7 @@ from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.features.sharding.assembling import make_array_from_process_local_data
 from minijax.features.sharding.transfer import device_put
+from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_arraylike
 from minijax.runtime import platforms
 from minijax.runtime.distributed import state
@@ -107,7 +108,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     def part(x, spec):
         check_arraylike("global_array_to_host_local_array", x)
         if not isinstance(x, Array):
-            return np.asarray(x)
+            return asarray(x)
         shards = {tuple([(s.start or 0) for s in p.index]): p for p in x.addressable_shards}
         starts = sorted(shards)
         low = [min(start[axis] for start in starts) for axis in range(x.ndim)]

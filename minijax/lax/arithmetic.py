@@ -75,7 +75,7 @@ class Tolerance:
     - `ulps`: error in units of the last place of the result's dtype, a nonnegative integer
 
     The compiler chooses its most accurate implementation if none is within the bounds. ValueError
-    for negative bounds.
+    for negative bounds, and without any.
     Source: the StableHLO attribute `result_accuracy`.
 
     >>> lax.exp(jnp.array([0.0]), accuracy=lax.Tolerance(ulps=2))
@@ -86,6 +86,10 @@ class Tolerance:
         if atol < 0.0 or rtol < 0.0 or ulps < 0:
             raise ValueError(
                 f"Tolerances must be non-negative. Got Tolerance({atol=}, {rtol=}, {ulps=})."
+            )
+        if not (atol or rtol or ulps):
+            raise ValueError(
+                "At least one of atol, rtol, or ulps must be set: accuracy=None leaves it to the compiler."
             )
         self.atol, self.rtol, self.ulps = atol, rtol, ulps
 

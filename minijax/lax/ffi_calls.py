@@ -116,15 +116,21 @@ def _array(value: np.ndarray) -> str:
 
 
 def _number(value: np.generic) -> str:
+    if value.dtype.kind == "c":
+        raise TypeError(
+            f"Unsupported scalar attribute type: {type(value)}: pass its real and imaginary parts."
+        )
     return f"{dense(np.asarray(value))[6:-1]} : {element_type(value.dtype)}"
 
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
     bool: lambda x: "true" if x else "false",
     np.bool_: lambda x: "true" if x else "false",
-    int: lambda x: f"{int(x)} : i64",
+    int: lambda x: _number(np.int64(x)),
     float: lambda x: _number(np.float64(x)),
     str: quoted,
+    bytes: lambda x: '"' + "".join(f"\\{byte:02X}" for byte in x) + '"',
+    np.dtype: element_type,
     np.generic: _number,
     np.ndarray: _array,
     dict: lambda x: (

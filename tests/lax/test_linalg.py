@@ -143,3 +143,12 @@ def test_errors_of_lax(place):
 
 def test_every_name_has_a_row():
     check_names(minijax.lax.linalg, LAX)
+
+
+@pytest.mark.parametrize("algorithm", ["DEFAULT", "QR", "JACOBI", "POLAR"])
+def test_svd_of_nothing_by_each_algorithm(algorithm):
+    def run(m):
+        chosen = getattr(m.lax.linalg.SvdAlgorithm, algorithm)
+        return m.lax.linalg.svd(np.zeros((2, 0, 3), np.float32), algorithm=chosen)
+
+    in_both(run)

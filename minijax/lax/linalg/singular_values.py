@@ -144,6 +144,8 @@ def _outside(u: Any, s: Any, moved: Any) -> Any:
 def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
     rows, columns = x.shape[-2:]
     k = min_dim(rows, columns)
+    if 0 in x.shape:
+        return [b.full(0, b.outs[0]), *[_identity(b, out) for out in b.outs[1:]]]
     if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
         raise NotImplementedError(
             "The SVD Jacobi and Polar algorithms are not implemented on CPU: leave `algorithm` out."
@@ -152,8 +154,6 @@ def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         raise NotImplementedError(
             "subset_by_index not implemented for CPU and GPU: take a slice of the results."
         )
-    if 0 in x.shape:
-        return [b.full(0, b.outs[0]), *[_identity(b, out) for out in b.outs[1:]]]
     lead = x.shape[:-2]
     left, right = (rows, columns) if full_matrices else (k, k)
     aval = x.aval

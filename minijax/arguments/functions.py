@@ -322,7 +322,7 @@ def _with_parameters(code: CodeType, count: int, names: Sequence[str]) -> Callab
 
 
 class LaterArguments(DebugInfo):
-    """What is said of a program with `count` more arguments before the others, which have no names."""
+    """Debug info of a program with `count` more arguments before the others, which have no names."""
 
     __slots__ = ("_count", "_info")
 
@@ -340,7 +340,7 @@ class LaterArguments(DebugInfo):
 
 
 def unnamed(info: DebugInfo) -> DebugInfo:
-    """What is said of a program derived from another, with other arguments and results."""
+    """Debug info of a program derived from another, with other arguments and results."""
     return DebugInfo(info.traced_for, info.func_src_info)
 
 

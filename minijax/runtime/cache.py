@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import struct
 import threading
 import time
 import warnings
@@ -28,10 +29,13 @@ from minijax.runtime.digests import sha256
 from minijax.runtime.folders import Untrusted, open_file, open_private, resolved
 from minijax.runtime.versions import jaxlib_version_text, library_path
 
-__all__ = ["DiskCache", "cacheable", "disk_cache", "program_key", "reset_cache"]
+__all__ = [
+    "DiskCache", "cacheable", "disk_cache", "program_key", "reset_cache", "timed", "timed_content",
+]  # fmt: skip
 
 _MAGIC = b"minijax program 2\n"
 _FORMAT = "seconds of compilation, executable"  # what a payload is
+_SECONDS = struct.Struct("<d")
 _DIGEST_SIZE = 32
 _SUFFIX = ".program"
 _NEW = ".new-"
@@ -91,6 +95,16 @@ def program_key(text: str, devices: tuple, options: Any) -> str:
         digest.update(b"%d\n" % len(part))
         digest.update(part)
     return digest.hexdigest()
+
+
+def timed(seconds: float, content: bytes) -> bytes:
+    """An executable as a payload, with the time that it took to compile."""
+    return _SECONDS.pack(seconds) + content
+
+
+def timed_content(payload: bytes) -> tuple[float, bytes]:
+    """The time and the executable of a payload."""
+    return _SECONDS.unpack_from(payload)[0], payload[_SECONDS.size :]
 
 
 # -- the folder ------------------------------------------------------------------------------------

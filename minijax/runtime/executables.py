@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 import threading
 import time
 import warnings
@@ -17,7 +16,7 @@ from minijax.config import local
 from minijax.runtime import lapack, platforms, plugins
 from minijax.runtime import sharding as shardings
 from minijax.runtime.agreement import check_agreement
-from minijax.runtime.cache import cacheable, disk_cache, program_key
+from minijax.runtime.cache import cacheable, disk_cache, program_key, timed, timed_content
 from minijax.runtime.small_programs import is_small
 from minijax.runtime.versions import (
     OLDER_EMITTERS,
@@ -191,7 +190,6 @@ def compile_module(
 
 
 _CACHE = "/jax/compilation_cache/"  # what the names of its events begin with
-_SECONDS = struct.Struct("<d")  # that a program took to compile, before it in the cache
 _MODULE_NAME = re.compile(r"module @(\S+)")
 
 
@@ -214,10 +212,8 @@ def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -
     told = (name, f"{name}-{key}")
     if payload is not None:
         try:
-            (saved,) = _SECONDS.unpack_from(payload)
-            executable = client.deserialize_executable(
-                payload[_SECONDS.size :], device_list, options
-            )
+            saved, content = timed_content(payload)
+            executable = client.deserialize_executable(content, device_list, options)
         except Exception as error:
             kept.drop(key)
             warnings.warn(
@@ -245,7 +241,7 @@ def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -
         )  # fmt: skip
         return executable
     try:
-        payload = _SECONDS.pack(took) + executable.serialize()
+        payload = timed(took, executable.serialize())
         least = settings.persistent_cache_min_entry_size_bytes
         if len(payload) < least:
             monitoring.log(

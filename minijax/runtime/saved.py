@@ -17,7 +17,7 @@ from typing import Any
 
 from minijax.runtime import lapack
 from minijax.runtime import sharding as shardings
-from minijax.runtime.cache import disk_cache, program_key
+from minijax.runtime.cache import disk_cache, program_key, timed_content
 from minijax.runtime.digests import sha256
 from minijax.runtime.executables import compile_options, is_compile_only
 from minijax.runtime.versions import _jax
@@ -165,7 +165,7 @@ def save_executable(executable: Any, text: str, devices: Any, spmd: bool, option
         return executable.serialize()
     key = program_key(text, devices, compile_options(devices, spmd=spmd, overrides=options))
     found = kept.get(key)
-    return executable.serialize() if found is None else found
+    return executable.serialize() if found is None else timed_content(found)[1]
 
 
 def load_executable(data: bytes, devices: Sequence[Any], *, spmd: bool, made_for: str) -> Any:

@@ -22,7 +22,7 @@ __all__ = ["progress"]
 
 _EVERY = 0.5  # seconds between lines
 _KEPT = 64  # runs of one loop that are counted at once: those before them were aborted
-_LOOPS = ("scan", "map", "fori_loop", "while_loop")  # as traces name them
+_LOOPS = ("scan", "map", "fori_loop", "while_body")  # as traces name them
 
 
 class _Counter:

@@ -439,11 +439,11 @@ DESCRIBED = {  # functions of a library and arguments, whose programs say where 
 
 
 def _infos(jaxpr):
-    """What a jaxpr and those within it say of themselves; of bodies of while not the name of the loop."""
+    """What a jaxpr and those within it say of themselves."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     info = jaxpr.debug_info
     assert info.arg_names is None or len(info.arg_names) == len(jaxpr.invars)
-    yield info.traced_for.replace("while_body", "while_loop"), info.func_src_info, info.arg_names
+    yield info.traced_for, info.func_src_info, info.arg_names
     for eqn in jaxpr.eqns:
         for name, value in sorted(eqn.params.items()):
             for one in value if isinstance(value, (tuple, list)) else [value]:

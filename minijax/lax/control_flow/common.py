@@ -34,6 +34,8 @@ __all__ = [
 
 # -- tracing the functions that a user gives ----------------------------------------------------
 
+_TRACED_FOR = {"while_loop": "while_body"}  # what errors say, beside the condition's while_cond
+
 
 def program_of(
     name: str,
@@ -55,11 +57,12 @@ def program_of(
     def make() -> Traced:
         split = _split_results(fun, splits) if splits else fun
         traced = trace_function(
-            name,
+            _TRACED_FOR.get(name, name),
             split if adapt is None else adapt(split),
             positional(trees),
             avals,
             hoisted=any_constant,
+            checked=name,
         )
         if traced.closed.effects:
             check_allowed(control_flow_allowed, traced.closed.effects, f"`{name}`")

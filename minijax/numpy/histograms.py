@@ -298,6 +298,10 @@ def histogramdd(
     if weights is not None and np.shape(weights) != (count,):
         raise ValueError(f"should have one weight for each sample. Got shape {np.shape(weights)} "
                          f"for {count} samples.")  # fmt: skip
+    if not dims:
+        raise ValueError(
+            f"only 1-dimensional input supported. Samples of shape {sample.shape} have no coordinates."
+        )
     edges = [
         histogram_bin_edges(sample[:, i], bins[i], None if range is None else range[i])
         for i in np.arange(dims)

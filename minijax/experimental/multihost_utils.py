@@ -16,7 +16,6 @@ from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.features.sharding.assembling import make_array_from_process_local_data
 from minijax.features.sharding.transfer import device_put
-from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_arraylike
 from minijax.runtime import platforms
 from minijax.runtime.distributed import state
@@ -107,8 +106,11 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
     def part(x, spec):
         check_arraylike("global_array_to_host_local_array", x)
+        where = NamedSharding(global_mesh.local_mesh, spec)
         if not isinstance(x, Array):
-            return asarray(x)
+            return device_put(x, where)
+        if x.is_fully_addressable:
+            return x
         shards = {tuple([(s.start or 0) for s in p.index]): p for p in x.addressable_shards}
         starts = sorted(shards)
         low = [min(start[axis] for start in starts) for axis in range(x.ndim)]
@@ -123,7 +125,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
                 for at, begin, size in zip(start, low, shard.data.shape, strict=True)
             ])  # fmt: skip
             out[place] = np.asarray(shard.data)
-        return device_put(out, NamedSharding(global_mesh.local_mesh, spec))
+        return device_put(out, where)
 
     return tree.unflatten([part(x, spec) for x, spec in zip(leaves, specs, strict=True)])
 

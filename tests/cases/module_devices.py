@@ -342,9 +342,12 @@ PROGRAMS = {
     "partition over an explicit mesh": _seen_of_explicit,
     "inspected within an explicit mesh": _inspected,
     "part of this process": _part,
-    "part of an array of NumPy": lambda s: s.module(
+    **{f"part of {name}": lambda s, make=make: s.module(
         "experimental.multihost_utils"
-    ).global_array_to_host_local_array(np.asarray(X), s.mesh, s.P("x")),
+    ).global_array_to_host_local_array(make(s), s.mesh, s.P("x")) for name, make in {
+        "an array of NumPy": lambda s: X, "another part": lambda s: s.put("x", "y"),
+        "an array on one device": lambda s: s.jnp.asarray(X),
+    }.items()},
     "mesh, a name": _mesh(lambda m, utils: m.make_mesh((8,), "x")),
     "mesh, a name of two letters": _mesh(lambda m, utils: m.make_mesh((4, 2), "xy")),
     "hybrid mesh": _mesh(lambda m, utils: utils.create_hybrid_device_mesh(

@@ -496,3 +496,17 @@ def test_debug_log_is_handled_whatever_the_level(wrap, level):
     X, seen = np.arange(2), []
     ours = records(minijax)
     assert ours and ours == records(jax)
+
+
+@pytest.mark.parametrize("start", [0, np.int32(1), np.array([0, 3, 1], np.int32)], ids=str)
+def test_the_condition_of_a_loop_that_the_compiler_can_count(start):
+    def run(m):
+        def go_on(count):
+            m.debug.print("count {}", count, ordered=True)
+            return m.numpy.sum(count) < 9
+
+        looped = m.jit(lambda: m.lax.while_loop(go_on, lambda count: count + 1, start))()
+        m.effects_barrier()
+        return looped
+
+    agree(run)

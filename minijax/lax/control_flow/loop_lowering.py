@@ -211,19 +211,23 @@ def lower_while(b, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
         return r.closed_jaxpr(body_jaxpr, *body_consts, *carry)
 
     flags = cond_jaxpr.out_avals[0]
-    if not flags.shape:
+    if not flags.shape and not ordered_effects(cond_jaxpr.jaxpr):
         return while_op(b, carry, proceed, step, effects)
-    # The predicate has batch axes, and so has in front all that is carried: the loop runs while
-    # any element goes on, and those that are done keep their values.
+    # The predicate is part of the state: the condition of an operation gives no tokens, and a
+    # predicate with batch axes, which all that is carried then has in front, says which elements
+    # go on: the loop runs while any does, and those that are done keep their values.
     first = proceed(b, *carry)
 
     def any_proceeds(r, active, *carry):
+        if not flags.shape:
+            return active
         return reduce_by(r, "stablehlo.or", active, False, range(len(flags.shape)), _BOOL)
 
     def step_active(r, active, *carry):
         made = step(r, *carry)
-        carry = [_select(r, active, x, y) for x, y in zip(made, carry, strict=True)]
-        return [proceed(r, *carry), *carry]
+        if flags.shape:
+            made = [_select(r, active, x, y) for x, y in zip(made, carry, strict=True)]
+        return [proceed(r, *made), *made]
 
     return while_op(b, [first, *carry], any_proceeds, step_active, effects)[1:]
 

@@ -138,12 +138,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def boundary(fun: _F) -> _F:
-    """Decorator of what users call: errors leave it without this package's frames."""
+    """Decorator of what users call: errors leave it without this package's frames.
+
+    The function is a default and not a free variable: libraries that intercept calls (Qwix) replace
+    the code of public functions in place, and Python takes other code only with as many free variables.
+    """
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, __fun: Any = fun, **kwargs: Any) -> Any:
         try:
-            return fun(*args, **kwargs)
+            return __fun(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
             raise

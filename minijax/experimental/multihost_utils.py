@@ -106,7 +106,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
     def part(x, spec):
         check_arraylike("global_array_to_host_local_array", x)
-        where = NamedSharding(global_mesh.local_mesh, spec)
+        where = NamedSharding(getattr(global_mesh, "local_mesh", global_mesh), spec)
         if not isinstance(x, Array):
             return device_put(x, where)
         if x.is_fully_addressable:

@@ -61,6 +61,7 @@ def compile_options(
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = True
         build.allow_spmd_sharding_propagation_to_output = [True]
+        build.allow_spmd_sharding_propagation_to_parameters = [len(devices) > 1]
     settings = local.context.settings
     if settings.disable_most_optimizations:
         build.debug_options.xla_backend_optimization_level = 0
@@ -295,6 +296,11 @@ def clear_executables() -> None:
 def result_shardings(executable: Any) -> list[Any]:
     """Return how XLA lays out the results of a compiled program."""
     return [HloSharding.from_proto(found) for found in executable.get_output_shardings() or ()]
+
+
+def argument_shardings(executable: Any) -> list[Any]:
+    """Return how a compiled program takes its arguments."""
+    return [HloSharding.from_proto(found) for found in executable.get_parameter_shardings() or ()]
 
 
 def unoptimized_cost(computation: Any, device: Any) -> dict[str, float] | None:

@@ -393,6 +393,43 @@ PROGRAMS |= {
 }
 
 
+# -- arguments that nobody has put anywhere ---------------------------------------------------
+
+
+def _free(t, f, shape, spec, kind):
+    """How a program takes an argument beside one that is split, and what it gives."""
+    value = (np.arange(np.prod(shape)) % 7 + 1).reshape(shape).astype(np.float32)
+    split, free = t.put(*spec, value=np.ones((8, 8), "f")), t.jnp.asarray(value)
+    given = value if kind == "NumPy" else free
+    call = t.m.jit(lambda a, b: f(t, a, b))
+    _, where = call.lower(split, given).compile().input_shardings[0]
+    return t.m.device_put(value, where), call(split, given), call(split, given)
+
+
+_BESIDE = {
+    "sum": (lambda t, a, b: a + b, (8, 8)),
+    "row": (lambda t, a, b: a + b, (8,)),
+    "product": (lambda t, a, b: a @ b, (8, 6)),
+    "odd rows": (lambda t, a, b: t.jnp.concatenate([a, b]), (3, 8)),
+    "slice": (lambda t, a, b: a[:4] + b[:4], (6, 8)),
+    "scan": (lambda t, a, b: t.lax.scan(lambda c, row: (c + row, c * row), b, a), (8,)),
+    "cond": (lambda t, a, b: t.lax.cond(a.sum() > 0, lambda: a + b, lambda: a - b), (8, 8)),
+    "constraint": (lambda t, a, b: t.lax.with_sharding_constraint(
+        t.jnp.pad(b, ((0, 3), (0, 0))), t.named("x")) + a, (5, 8)),
+    "grad": (lambda t, a, b: t.m.grad(lambda c: ((a @ c) ** 2).sum())(b), (8, 6)),
+    "shard_map": (lambda t, a, b: t.mapped(
+        lambda u, v: u + v, (t.P("x"), t.P("x")), t.P("x"))(a, b), (8, 8)),
+    "result of its own": (lambda t, a, b: (a * 2, b * 2, b), (8, 8)),
+}  # fmt: skip
+PROGRAMS |= {
+    f"{kind} array beside {spec}, {name}": (
+        lambda t, a=(*given, spec, kind): _free(t, *a))
+    for name, given in _BESIDE.items()
+    for spec in (("x", "y"), ("y",), (None, "x"))
+    for kind in ("NumPy", "uncommitted")
+}  # fmt: skip
+
+
 # -- repeats of a split array --------------------------------------------------------------------
 
 

@@ -16,9 +16,11 @@ from minijax.arrays.dispatch import made_program
 from minijax.config import local
 from minijax.core.avals import ShapedArray
 from minijax.core.caches import ProgramCache
+from minijax.core.effects import observable
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in_params
 from minijax.core.source import summarize
+from minijax.dtypes import ExtendedDType
 from minijax.features.diagnostics.execution import ArgumentError
 from minijax.features.sharding.constraints import reshard_p, sharding_constraint_p
 from minijax.features.sharding.lowering import ShardedModule
@@ -45,7 +47,8 @@ class ProgramPlacement:
     """
 
     __slots__ = (
-        "args", "committed", "decisive", "default", "devices", "layouts", "mesh", "outs", "ranks", "typed",
+        "args", "committed", "decisive", "default", "devices", "layouts", "mesh", "open", "outs",
+        "ranks", "typed",
     )  # fmt: skip
 
     def __init__(self, default: Any, committed: bool, mesh: Any):
@@ -55,6 +58,7 @@ class ProgramPlacement:
         self.committed = committed
         self.mesh = mesh
         self.args: list[Any] = []
+        self.open: list[int] = []  # arguments of which XLA chooses how they are split
         self.ranks: list[int] = []  # of the arguments
         self.outs: list[Any] = []
         self.typed = False  # whether types say, over explicit axes, how results lie
@@ -99,7 +103,14 @@ class ProgramPlacement:
                 for texts, each in zip((of_args, of_outs), modes, strict=True)
             ]
         if self.spmd:
-            of_args = module.with_shardings(of_args, args, jaxpr.invars)
+            first = len(args) - len(self.args)
+            self.open = [
+                index
+                for index in self.open
+                if not (donations[first + index] or module.exported or self.layouts)
+            ]
+            told = [None if at - first in self.open else arg for at, arg in enumerate(args)]
+            of_args = module.with_shardings(of_args, told, jaxpr.invars)
             of_outs = module.with_shardings(of_outs, self.outs, jaxpr.outvars)
         return of_args, of_outs
 
@@ -130,10 +141,20 @@ class ProgramPlacement:
 
         They are as asked for, else as the compiled program has them.
         """
+        if self.open:
+            self.args = self._taken(executable)
         outs = self._outs(avals, executable)
         if self.layouts is None:
             return self.args, outs
         return self.layouts.places(self.args, outs, avals, executable)
+
+    def _taken(self, executable: Any) -> list[Any]:
+        """The shardings of the arguments: of those that are open, as the compiled program has them."""
+        hlos = executables.argument_shardings(executable)[-len(self.args) :]  # behind constants
+        return [
+            self._by_name(hlos[index], self.ranks[index]) if hlos and index in self.open else where
+            for index, where in enumerate(self.args)
+        ]
 
     def _outs(self, avals: Sequence[Any], executable: Any) -> list[Any]:
         """The shardings of the results: as asked for, else as the compiled program has them."""
@@ -243,6 +264,14 @@ def place(
         _argument(found, index, signature, asked, told)
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
     ]
+    if found.spmd and not observable(jaxpr.effects):
+        found.open = [
+            index
+            for index, (where, asked, signature) in enumerate(
+                zip(found.args, asked_in, signatures, strict=True)
+            )
+            if asked is None and where is found.default and _may_be_split(signature)
+        ]
     for where, asked, signature in zip(found.args, asked_in, signatures, strict=True):
         if asked is not None or signature.committed:
             found.decisive = where
@@ -267,6 +296,13 @@ def place(
     layouts = ProgramLayouts(jaxpr, signatures, found.args, ins, outs, identities)
     found.layouts = None if layouts.are_default else layouts
     return found
+
+
+def _may_be_split(signature: Signature) -> bool:
+    """Whether an argument may lie as XLA likes: an array that nobody has put anywhere."""
+    aval = signature.aval
+    plain = type(aval) is ShapedArray and not isinstance(aval.dtype, ExtendedDType)
+    return plain and aval.ndim > 0 and not signature.committed
 
 
 def _untyped(jaxpr: Jaxpr, found: ProgramPlacement, signatures: Sequence[Signature]) -> dict:

@@ -3,8 +3,9 @@
 With the setting on, `dispatch.Program` asks here before it runs a program on arrays of keys. Every
 key that there is has a number. The program is walked with the numbers of its keys in their places:
 primitives that move elements move the numbers, those that draw from a key or split it consume it,
-and one that is consumed again raises KeyReuseError, which names both places. With the setting off
-nothing of this is met.
+and one that is consumed again raises KeyReuseError, which names both places. What a checkpointed
+function computes again gives the same numbers on purpose. With the setting off nothing of this is
+met.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import RuleColumn
 from minijax.core.source import capture, summarize
+from minijax.features.checkpoint.checkpoint import AGAIN
 from minijax.lax.barrier import optimization_barrier_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.convert import copy_p, stop_gradient_p
@@ -76,6 +78,30 @@ def _is_key(aval: Any) -> bool:
 # -- walking a program ------------------------------------------------------------------------------
 
 
+class _Reuse(Exception):
+    """A key is consumed again. What is around it tells what was given the key, as it passes."""
+
+    def __init__(self, number: int, places: str):
+        super().__init__(number, places)
+        self.number, self.places, self.told = number, places, ""
+
+    def error(self) -> errors.KeyReuseError:
+        return errors.KeyReuseError(
+            f"{self.told} {self.places} The same key gives the same numbers: split it (random.split) "
+            "and use each new key once; where the same numbers are wanted, use random.clone(key)."
+        )
+
+
+def _position(number: int, operands: Sequence[Any], avals: Sequence[Any]) -> int:
+    """Which operand has this key; 0 if it is closed over."""
+    having = (
+        index
+        for index, (x, aval) in enumerate(zip(operands, avals, strict=True))
+        if x is not None and _is_key(aval) and number in np.asarray(x)
+    )
+    return next(having, 0)
+
+
 class _Walk:
     """One look at a program: `consumed` holds what it consumes, by number, with the places.
 
@@ -87,21 +113,22 @@ class _Walk:
         self.place = place  # of the call, for what is called at once
         self.looped = looped  # a loop or a branch, in which equations have places of their own
         self.consumed: dict[int, str] = {}
+        self.again = False  # within what a checkpointed function computes again
 
     def place_of(self, eqn: JaxprEqn) -> str:
         return summarize(eqn.source) if self.place is None or self.looped else self.place
 
     def consume(self, numbers: np.ndarray, place: str) -> None:
-        for number in np.unique(numbers).tolist():
+        for number in [] if self.again else np.unique(numbers).tolist():
             first = self.consumed.get(number) or _consumed.get(number)
             if first is not None:
                 again = "again there" if first == place else f"again at {place}"
-                raise errors.KeyReuseError(
-                    f"Previously-consumed key used once more: it was consumed at {first}, and "
-                    f"{again}. The same key gives the same numbers: split it (random.split) and use "
-                    "each new key once; where the same numbers are wanted, use random.clone(key)."
-                )
+                raise _Reuse(number, f"It was consumed at {first}, and {again}.")
             self.consumed[number] = place
+
+    def consumed_since(self, count: int, number: int) -> bool:
+        """Whether a key was consumed after as many others."""
+        return number in itertools.islice(self.consumed, count, None)
 
     def join(self, operands: Sequence[Any], place: str) -> None:
         """A key that is there twice in the result may not be consumed."""
@@ -124,8 +151,18 @@ class _Walk:
         def read(atom):
             return _known(atom.val) if isinstance(atom, Literal) else values.get(atom)
 
+        count = len(self.consumed)
         for eqn in jaxpr.eqns:
-            outs = self.equation(eqn, [read(x) for x in eqn.invars])
+            operands, outside = [read(x) for x in eqn.invars], self.again
+            self.again = outside or AGAIN in str(eqn.scope)
+            try:
+                outs = self.equation(eqn, operands)
+            except _Reuse as found:
+                if not found.told and self.consumed_since(count, found.number):
+                    index = _position(found.number, operands, [v.aval for v in eqn.invars])
+                    found.told = f"In {_called_as(eqn)}, argument {index} is already consumed."
+                raise
+            self.again = outside
             values.update(zip(eqn.outvars, outs, strict=True))
         return [read(x) for x in jaxpr.outvars]
 
@@ -197,6 +234,12 @@ def _consumed_by(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     return [None] * len(eqn.outvars)
 
 
+def _called_as(eqn: JaxprEqn) -> str:
+    """The name of a primitive; functions that draw numbers are compiled ones, for their users."""
+    drawing = eqn.primitive in (random_bits_p, random_gamma_p)
+    return "jit" if drawing else eqn.primitive.name
+
+
 def _moved(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     """Follow keys through a primitive that moves elements: it is run on their places."""
     if any(x is None for x in operands) or not any(_is_key(v.aval) for v in eqn.invars):
@@ -238,6 +281,14 @@ _keys.update({
 })  # fmt: skip
 
 
+_REPEATED = "function leads to key reuse when repeatedly executed"
+_LOOPS = {  # by primitive and parameter
+    ("scan", "jaxpr"): (f"scan body {_REPEATED}, because key constants are repeatedly consumed:"),
+    ("while", "body_jaxpr"): f"while_loop body {_REPEATED}:",
+    ("while", "cond_jaxpr"): f"while_loop cond {_REPEATED}:",
+}
+
+
 def _called(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     """Walk the programs that an equation calls.
 
@@ -247,12 +298,18 @@ def _called(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     groups = calls.groups(operands, params)
     xs = [] if calls.mapped is None else groups[calls.mapped]
     start = [] if calls.carried is None else groups[calls.carried]
+    count = len(walk.consumed)
     turns, outs = 1 if calls.carried is None else min(params.get("length", 2), 2), []
     for turn in range(turns):
         if xs:
             groups[calls.mapped] = [None if x is None else x[turn] for x in xs]
         for name in calls.inputs:
-            outs = walk.one_of(calls.held(name, params), calls.given(name, groups))
+            try:
+                outs = walk.one_of(calls.held(name, params), calls.given(name, groups))
+            except _Reuse as found:
+                if not found.told and turn and walk.consumed_since(count, found.number):
+                    found.told = _LOOPS[eqn.primitive.name, name]
+                raise
         if start:
             groups[calls.carried] = outs[: len(start)]
     if calls.carried is None:
@@ -293,14 +350,21 @@ def watcher_of(closed: ClosedJaxpr) -> Callable | None:
     info, eqns = closed.jaxpr.debug_info, closed.jaxpr.eqns
     at_once = info is None or info.traced_for != "jit"
     looped = len(eqns) == 1 and eqns[0].primitive.rule_steps is not None
+    called = _called_as(eqns[0]) if at_once and len(eqns) == 1 else "jit"
+    called = "jit-compiled function" if called == "jit" else called
 
     def before(args: Sequence[ArrayImpl]) -> Callable:
         # Where a program is run operation by operation, each has the place of its equation.
         place = summarize(local.context.source or capture()) if at_once else None
         walk = _Walk(place, looped)
-        outs = walk.closed(
-            closed, [_numbers_of(a) if _is_key(a.aval) else _known_if(at_once, a) for a in args]
-        )
+        given = [_numbers_of(a) if _is_key(a.aval) else _known_if(at_once, a) for a in args]
+        try:
+            outs = walk.closed(closed, given)
+        except _Reuse as found:
+            if not found.told:
+                index = _position(found.number, given, closed.in_avals)
+                found.told = f"Previously-consumed key passed to {called} at index {index}."
+            raise found.error() from None
 
         def after(results: Sequence[ArrayImpl]) -> None:
             _consumed.update(walk.consumed)

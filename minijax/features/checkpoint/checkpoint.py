@@ -57,7 +57,7 @@ from minijax.transforms.transpose import transpose_jaxpr
 __all__ = ["checkpoint", "remat", "remat_p"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_AGAIN = "rematted_computation"  # scope of what runs again, as profiles show it
+AGAIN = "rematted_computation"  # scope of what runs again, as profiles show it
 
 # -- the primitive --------------------------------------------------------------------------------
 # prevent_cse: a bool, or one for each operand; differentiated: whether it computes values again.
@@ -294,7 +294,7 @@ def _recomputing(
     ]
     substitution = dict(zip(linear.invars[: len(sources)], sources, strict=True))
     place = lambda v: v if type(v) is Literal else substitution.get(v, v)
-    eqns = [*fetching, *(eqn.replace(scope=joined(_AGAIN, eqn.scope)) for eqn in again)]
+    eqns = [*fetching, *(eqn.replace(scope=joined(AGAIN, eqn.scope)) for eqn in again)]
     eqns += [eqn.replace(invars=[place(v) for v in eqn.invars]) for eqn in linear.eqns]
     outvars = [place(v) for v in linear.outvars]
     read = {v for eqn in eqns for v in eqn.invars if type(v) is not Literal}

@@ -57,7 +57,8 @@ def _name_within(fun: Callable) -> str:
     """The name of a function, or of the one that a function of the package calls."""
     code = getattr(fun, "__code__", None)
     while code is not None and code.co_name == "call" and is_internal(code):
-        fun = fun.__closure__[code.co_freevars.index("fun")].cell_contents
+        inner = dict(zip(code.co_freevars, fun.__closure__ or (), strict=True)).get("fun")
+        fun = fun.__wrapped__ if inner is None else inner.cell_contents
         code = getattr(fun, "__code__", None)
     return fun_name(fun)
 

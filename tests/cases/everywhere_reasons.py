@@ -33,7 +33,6 @@ REASONS = {
     r"dtype: .*cov\(m2, ddof=0\.5, fweights": "upstream multiplies within by counts of another dtype",
     r"arrays of empty: .*(cov\(|digitize|expm\(|rankdata|repeat\(2\.5, 2, axis=ARG)": _UNREAD,
     r"arrays of empty: .*insert\(m, ARG, f": _SHAPES,
-    r"arrays of empty: .*histogramdd": "samples of no dimensions, which have one bin",
     r"empty: .*precv": "psend and precv are of a platform that this is not",
     r"(arrays|defaults): .*(indices_are_sorted|unique_indices)=ARG": _FLAG,
     r"defaults: .*(max_iterations|lax\.gather\(.*fill_value)=ARG": _FLAG,

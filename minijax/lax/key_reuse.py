@@ -93,7 +93,7 @@ class _Reuse(Exception):
 
 
 def _position(number: int, operands: Sequence[Any], avals: Sequence[Any]) -> int:
-    """Which operand has this key; 0 if it is closed over."""
+    """Return the index of the operand that has this key; 0 if it is closed over."""
     having = (
         index
         for index, (x, aval) in enumerate(zip(operands, avals, strict=True))
